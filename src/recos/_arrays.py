@@ -1,0 +1,206 @@
+"""What comes in and what goes out: array kinds, dtypes, shapes, finite values.
+
+Everything above this file computes on real floating arrays of one namespace ``xp`` (the Python
+array API standard), with the compared axis last. Arrays that lie in host memory and need no
+gradient are read as NumPy arrays, whatever library they come from: NumPy sorts several times
+faster than PyTorch and JAX do on a CPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = Any  # an array of any library that follows the Python array API standard
+
+
+class Inputs(NamedTuple):
+    """Arrays ready to compute with: ``dtype`` to compute in, ``home`` to go back to."""
+
+    xp: Any
+    arrays: tuple[Array, ...]
+    dtype: Any
+    names: tuple[str, ...]
+    home: Home
+
+    def give_back(self, result: Array) -> Array:
+        """Return a result in the kind, device and floating family of the inputs."""
+        return self.home.receive(self.xp, result, self.home.dtype)
+
+    def give_back_bool(self, result: Array) -> Array:
+        """Return a boolean result in the kind and on the device of the inputs."""
+        return self.home.receive(self.xp, result, self.home.xp.bool)
+
+
+class Home(NamedTuple):
+    """Where the inputs came from: their namespace, device and result dtype."""
+
+    xp: Any
+    device: Any
+    dtype: Any
+
+    def receive(self, xp: Any, result: Array, dtype: Any) -> Array:
+        """Bring ``result``, an array of ``xp``, home."""
+        if xp is np and self.xp is not np:
+            result = self.xp.asarray(result, device=self.device)
+        result = cast(self.xp, result, dtype)
+        return result[()] if self.xp is np else result  # [()] makes a scalar of a 0-d array
+
+
+def read(*values: Any, names: tuple[str, ...], axis: int = -1) -> Inputs:
+    """Check ``values`` and bring them to one namespace, the compared axis last."""
+    xp, arrays, device = _one_kind(values, names)
+    dtype, result_dtype = _dtypes(xp, arrays, names)
+    arrays = [_axis_last(xp, x, axis, name) for x, name in zip(arrays, names, strict=True)]
+    length = arrays[0].shape[-1]
+    for x, name in zip(arrays, names, strict=True):
+        if x.shape[-1] != length:
+            raise ValueError(
+                f"{names[0]} and {name}: expected vectors of the same length, got {length} and "
+                f"{x.shape[-1]} (shapes {tuple(arrays[0].shape)} and {tuple(x.shape)}); compare "
+                "vectors that one model made"
+            )
+    home = Home(xp, device, result_dtype)
+    if xp is not np and all(_is_on_host(x) for x in arrays):
+        xp, arrays = np, [_host_view(x) for x in arrays]
+        dtype = np.dtype(np.float64 if home.xp.finfo(dtype).bits == 64 else np.float32)
+    return Inputs(xp, tuple(arrays), dtype, names, home)
+
+
+def cast(xp: Any, x: Array, dtype: Any) -> Array:
+    """Return ``x`` with another dtype, itself where it has that dtype already."""
+    if xp is np:  # numpy.astype came with NumPy 2.1
+        return x.astype(dtype, copy=False)
+    return xp.astype(x, dtype, copy=False)
+
+
+def check_finite(xp: Any, scale: Array, name: str, first_row: int = 0) -> None:
+    """Raise if a row is not finite, which its scale tells (see ``_terms.scaled``)."""
+    finite = xp.isfinite(scale)
+    if not is_concrete(finite) or bool(xp.all(finite)):
+        return
+    where = "" if scale.ndim == 0 else f" in row {_first_false(xp, finite) + first_row}"
+    raise ValueError(
+        f"{name}: expected finite numbers, got NaN or infinity{where}; find such rows with "
+        f"~isfinite({name}).all(axis=-1), then drop or mend them"
+    )
+
+
+def _first_false(xp: Any, flags: Array) -> int:
+    return int(xp.argmin(cast(xp, xp.reshape(flags, (-1,)), xp.int8)))
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """Copy an array of any library to host memory."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        x = x.detach().cpu()
+    elif hasattr(x, "get"):  # CuPy
+        x = x.get()
+    host: np.ndarray = np.asarray(x)
+    return host
+
+
+def _one_kind(values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, list[Array], Any]:
+    foreign = [value for value in values if _is_foreign(value)]
+    if not foreign:
+        return np, [_as_numpy(value) for value in values], None
+    from array_api_compat import array_namespace, device  # noqa: PLC0415 - keeps start-up short
+
+    kinds = {type(value).__module__.partition(".")[0] for value in foreign}
+    kinds |= {"numpy" for value in values if isinstance(value, np.ndarray)}
+    # A value that JAX traces has no device yet.
+    places = {str(device(value)) for value in foreign} - {"None"}
+    for what, found in (("array kind", kinds - {"jaxlib"}), ("device", places)):
+        if len(found) > 1:
+            error = TypeError if what == "array kind" else ValueError
+            raise error(
+                f"{' and '.join(names)}: expected arrays of one {what}, got "
+                f"{' and '.join(sorted(found))}; convert one to the other's"
+            )
+    xp, place = array_namespace(*foreign), device(foreign[0])
+    return xp, [v if _is_foreign(v) else xp.asarray(v, device=place) for v in values], place
+
+
+def _is_foreign(value: Any) -> bool:
+    if isinstance(value, (np.ndarray, np.generic, list, tuple, int, float)):
+        return False
+    from array_api_compat import is_array_api_obj  # noqa: PLC0415 - keeps start-up short
+
+    return bool(is_array_api_obj(value))
+
+
+def _as_numpy(value: Any) -> np.ndarray:
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def _dtypes(xp: Any, arrays: list[Array], names: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the dtype to compute in (32 bits or more) and that of the result."""
+    floats = [_floating_family(xp, x.dtype, name) for x, name in zip(arrays, names, strict=True)]
+    result = xp.result_type(*floats)
+    return (xp.float32 if xp.finfo(result).bits < 32 else result), result
+
+
+def _floating_family(xp: Any, dtype: Any, name: str) -> Any:
+    if xp is np:
+        dtype = dtype.newbyteorder("=")
+    if str(dtype).endswith("bfloat16"):  # not in the standard; NumPy has it from ml_dtypes
+        return dtype
+    if xp.isdtype(dtype, "real floating") and xp.finfo(dtype).bits <= 64:
+        return dtype
+    if xp.isdtype(dtype, "bool"):
+        return xp.float32
+    if xp.isdtype(dtype, "integral"):
+        small = xp.iinfo(dtype).bits <= 16  # float32 holds these exactly
+        return xp.float32 if small else xp.zeros(1, dtype=xp.float64).dtype
+    raise TypeError(
+        f"{name}: expected real numbers (float16, bfloat16, float32, float64, integers or bool), "
+        f"got dtype {dtype}"
+    )
+
+
+def _axis_last(xp: Any, x: Array, axis: int, name: str) -> Array:
+    if x.ndim == 0 or not -x.ndim <= axis < x.ndim:
+        raise ValueError(
+            f"{name}: expected an array with an axis {axis} to compare along, got shape "
+            f"{tuple(x.shape)}"
+        )
+    x = x if axis in (-1, x.ndim - 1) else xp.moveaxis(x, axis, -1)
+    if x.shape[-1] == 0:
+        raise ValueError(f"{name}: expected vectors of at least one number, got {tuple(x.shape)}")
+    return x
+
+
+def is_concrete(x: Array) -> bool:
+    """Whether the values can be looked at: not while JAX or PyTorch trace a function."""
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if torch is not None and isinstance(x, torch.Tensor):
+        tracing = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+        return not tracing and type(x) in (torch.Tensor, torch.nn.Parameter)
+    return not (jax is not None and isinstance(x, jax.core.Tracer))
+
+
+def _is_on_host(x: Array) -> bool:
+    """Whether ``x`` is plain data in host memory, with no gradient to follow."""
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if not is_concrete(x):
+        return False
+    if torch is not None and isinstance(x, torch.Tensor):
+        tracked = x.requires_grad and torch.is_grad_enabled()
+        forward = torch.autograd.forward_ad._current_level >= 0
+        return x.device.type == "cpu" and x.layout == torch.strided and not (tracked or forward)
+    if jax is not None and isinstance(x, jax.Array):
+        return all(device.platform == "cpu" for device in x.devices())
+    return False
+
+
+def _host_view(x: Array) -> np.ndarray:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        x = x.detach()
+        x = x.float() if x.dtype == torch.bfloat16 else x
+    return to_numpy(x)

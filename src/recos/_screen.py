@@ -1,0 +1,205 @@
+"""All pairs over a threshold, most of them ruled out by one matrix product.
+
+For unit rows the dot product is the cosine c, and a pair reaches the threshold t only if
+``c >= t * (bound / (‖u‖ ‖v‖))``. A lower bound of the right side is the product of two numbers of
+u with two numbers of v, so it rides along as two more columns of the same product:
+
+* norms: ``½ (r + 1/r)`` with ``r = ‖u‖/‖v‖`` is ``½ ‖u‖ · 1/‖v‖ + ½ 1/‖u‖ · ‖v‖``;
+* sorted profiles: with α the cosine of u↑ and the mean profile, and ρ = √(1 - α²),
+  ``u↑ · v↑ >= (α α' - ρ ρ') ‖u‖ ‖v‖``.
+
+The product is made in float32. Its rounding is part of the bound, and whatever passes is scored
+exactly as aligned rows are, so the result does not depend on how the pairs were cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from recos._arrays import Array, to_numpy
+from recos._blocks import Progress, run_blocks, spans
+from recos._terms import rows
+from recos._tiles import Grid, generic_scores
+from recos.metrics import score_rows
+
+_SAMPLE = 1024  # rows that the mean profile is taken from
+_BLOCK_NUMBERS = 2**15  # numbers scored exactly at a time
+_BLOCK_PAIRS = 2**16  # pairs that passed the screen, taken at a time
+
+
+class Hits(NamedTuple):
+    """Pairs over the threshold, in no order."""
+
+    i: np.ndarray
+    j: np.ndarray
+    scores: np.ndarray
+
+
+class _TooManyHitsError(Exception):
+    """More pairs pass in one block of rows than memory allows to hold."""
+
+
+class _Screen(NamedTuple):
+    """The extra columns of both sides, and the least product of a pair that may reach."""
+
+    left: np.ndarray
+    right: np.ndarray
+    least: float
+
+
+def find_hits(
+    grid: Grid, threshold: float, *, upper: bool, progress: bool | None
+) -> Iterator[Hits]:
+    """Yield the pairs over the threshold block by block; the rows of blocks ascend."""
+    on_host = grid.given.xp is np
+    blocks = spans(grid.x.shape[0], 4 * grid.tile) if on_host else grid.row_blocks()
+    steps = Progress(len(blocks), f"above {grid.metric.name}", progress)
+    screen = _screen(grid, threshold) if on_host else None
+    for block in blocks:
+        if screen is not None:
+            yield from _split_until_it_fits(grid, screen, threshold, block, upper=upper)
+        else:
+            yield _compared(grid, threshold, block, upper=upper)
+        steps.advance()
+
+
+def _compared(grid: Grid, threshold: float, block: slice, *, upper: bool) -> Hits:
+    """Return the hits of a block on any array library: all scores, compared."""
+    xp = grid.given.xp
+    scores = generic_scores(grid, block)
+    i, j = (to_numpy(index) for index in xp.nonzero(scores >= threshold))
+    return _kept(Hits(i + block.start, j, to_numpy(scores)[i, j]), upper=upper)
+
+
+def _kept(hits: Hits, *, upper: bool) -> Hits:
+    return Hits(*(field[hits.i < hits.j] for field in hits)) if upper else hits
+
+
+def _split_until_it_fits(
+    grid: Grid, screen: _Screen, threshold: float, block: slice, *, upper: bool
+) -> Iterator[Hits]:
+    try:
+        hits = _screened(grid, screen, threshold, block, upper=upper)
+    except _TooManyHitsError:
+        middle = (block.start + block.stop) // 2
+        for half in (slice(block.start, middle), slice(middle, block.stop)):
+            yield from _split_until_it_fits(grid, screen, threshold, half, upper=upper)
+    else:
+        yield hits
+
+
+def _screened(grid: Grid, screen: _Screen, threshold: float, block: slice, *, upper: bool) -> Hits:
+    """Return the hits of a block: screened by a product, then scored exactly."""
+    left = _unit_rows(grid, grid.x, block, screen.left)
+    counts: list[int] = []
+
+    def find(columns: slice) -> list[Hits]:
+        found = []
+        right = _unit_rows(grid, grid.y, columns, screen.right)
+        for part in spans(len(left), grid.tile):
+            # A NaN, where lengths are too far apart for float32, passes too.
+            passed = np.flatnonzero(~(left[part] @ right.T < screen.least))
+            for some in spans(len(passed), _BLOCK_PAIRS):
+                i, j = np.divmod(passed[some], len(right))
+                pairs = Hits(i + (block.start + part.start), j + columns.start, i)
+                hits = _score(grid, threshold, _kept(pairs, upper=upper))
+                found.append(hits)
+                counts.append(len(hits.i))
+                if sum(counts) > grid.most_hits and len(left) > 1:
+                    raise _TooManyHitsError
+        return found
+
+    tiles = run_blocks(find, spans(grid.y.shape[0], grid.tile, block.start if upper else 0))
+    found = [hits for tile in tiles for hits in tile]
+    if not found:
+        return Hits(np.empty(0, int), np.empty(0, int), np.empty(0))
+    return Hits(*(np.concatenate(fields) for fields in zip(*found, strict=True)))
+
+
+def _score(grid: Grid, threshold: float, pairs: Hits) -> Hits:
+    """Return those of the pairs that reach the threshold, with their exact scores."""
+    parts = spans(len(pairs.i), max(1, _BLOCK_NUMBERS // grid.x.shape[1]))
+    scores = np.empty(len(pairs.i))
+    for part in parts:
+        u, v = grid.load(grid.x, pairs.i[part]), grid.load(grid.y, pairs.j[part])
+        scores[part] = score_rows(grid.metric, grid.given, u, v)
+    reached = scores >= threshold
+    return Hits(pairs.i[reached], pairs.j[reached], scores[reached])
+
+
+def _unit_rows(grid: Grid, x: Array, part: slice, columns: np.ndarray) -> np.ndarray:
+    """Return rows of norm 1 with their extra columns, in float32."""
+    block = rows(np, grid.load(x, part), sorts=False)
+    unit = np.empty((len(block.x), block.x.shape[1] + columns.shape[1]), np.float32)
+    np.divide(block.x, _or_one(block.norm)[:, None], out=unit[:, : block.x.shape[1]])
+    unit[:, block.x.shape[1] :] = columns[part]
+    return unit
+
+
+def _or_one(norm: np.ndarray) -> np.ndarray:
+    safe: np.ndarray = np.where(norm == 0, norm.dtype.type(1), norm)
+    return safe
+
+
+def _screen(grid: Grid, threshold: float) -> _Screen:
+    """Compute the extra columns, and how far rounding can lower a product that should reach 0.
+
+    Up to a threshold of 0 nothing is ruled out.
+    """
+    metric, weights = grid.metric, grid.metric.weights
+    if metric.sorts:
+        profile = _mean_profile(grid)
+        x, y = (_profile_columns(grid, side, profile) for side in (grid.x, grid.y))
+        left, right = x * np.array([-threshold, threshold], np.float32), y
+    else:
+        factor = threshold * (weights.cauchy_schwarz + weights.mean_square)
+        factor /= 1 - threshold * weights.dot if threshold > 0 else 1
+        x, y = (_norm_columns(grid, side) for side in (grid.x, grid.y))
+        left, right = x * np.float32(-factor / 2), y[:, ::-1]
+    # Twice the worst case of a float32 sum; the extra products are at most about as large as c.
+    slack = 4 * (grid.x.shape[1] + 16) * float(np.finfo(np.float32).eps)
+    return _Screen(left, right, -slack * max(1.0, threshold) if threshold > 0 else -np.inf)
+
+
+def _mean_profile(grid: Grid) -> np.ndarray:
+    step = max(1, grid.y.shape[0] // _SAMPLE)
+    sample = rows(np, grid.load(grid.y, slice(None, None, step)), sorts=False)
+    units = np.sort(sample.x / _or_one(sample.norm)[:, None], axis=1)
+    profile: np.ndarray = units.astype(np.float64).mean(axis=0)
+    length = np.linalg.norm(profile)
+    return profile / length if length else profile
+
+
+def _profile_columns(grid: Grid, x: Array, profile: np.ndarray) -> np.ndarray:
+    """Return α and ρ of each row: its share of the mean profile, and the length of the rest."""
+    columns = np.empty((x.shape[0], 2), np.float32)
+
+    def fill(part: slice) -> None:
+        block = rows(np, grid.load(x, part), sorts=False)
+        unit = np.sort(block.x, axis=1).astype(np.float64)
+        unit /= _or_one(np.linalg.norm(unit, axis=1))[:, None]
+        share = unit @ profile
+        rest = np.linalg.norm(unit - share[:, None] * profile, axis=1)
+        columns[part] = np.stack([share, rest], axis=1)
+
+    run_blocks(fill, spans(x.shape[0], grid.tile))
+    return columns
+
+
+def _norm_columns(grid: Grid, x: Array) -> np.ndarray:
+    """Return the norm of each row and its reciprocal; both 1 where length does not matter."""
+    columns = np.ones((x.shape[0], 2), np.float32)
+    if grid.metric.scale_invariant:
+        return columns
+
+    def fill(part: slice) -> None:
+        block = rows(np, grid.load(x, part), sorts=False)
+        norm = _or_one(block.norm.astype(np.float64) * block.scale)
+        with np.errstate(over="ignore", under="ignore"):
+            columns[part] = np.stack([norm, 1 / norm], axis=1)
+
+    run_blocks(fill, spans(x.shape[0], grid.tile))
+    return columns

@@ -1,0 +1,258 @@
+"""The numbers that every bound is made of, for aligned vectors and for all pairs.
+
+Each function works on blocks of one namespace and returns :class:`Terms`; it knows no metric:
+
+* :func:`aligned`: vectors row by row, both sorted.
+* :func:`all_pairs`: every row of one block with every row of another, as matrix products.
+* :func:`aligned_twice_as_precise`: for the rare pairs whose bound nearly cancels to 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recos._arrays import Array, cast
+from recos._blocks import spans
+
+# From this many numbers on, compiled kernels repay loading Numba.
+_WORTH_COMPILING = 2**14
+
+
+class Terms(NamedTuple):
+    """Products of u/a and v/b, where the powers of two a and b keep the numbers in range.
+
+    ``up`` is u↑ · v↑ and ``down`` is u↑ · v↓, None where the metric needs no sorting.
+    """
+
+    dot: Array
+    up: Array
+    down: Array
+    norm_u: Array
+    norm_v: Array
+    scale_u: Array
+    scale_v: Array
+
+
+class Rows(NamedTuple):
+    """A block of rows, scaled, with the parts of their sorted selves that :func:`all_pairs` needs.
+
+    ``even`` and ``odd`` are None where the metric needs no sorting.
+    """
+
+    x: Array
+    even: Array
+    odd: Array
+    norm: Array
+    scale: Array
+
+    def part(self, part: slice) -> Rows:
+        """Return some of the rows."""
+        return Rows(*(None if field is None else field[part] for field in self))
+
+
+def aligned(xp: Any, u: Array, v: Array, *, sorts: bool) -> Terms:
+    """Return the terms of vectors ``u`` and ``v``, whose leading axes broadcast.
+
+    NumPy adds up in float64; other libraries in the dtype of the vectors.
+    """
+    if xp is np and u.ndim == v.ndim == 2 and max(u.size, v.size) >= _WORTH_COMPILING:
+        compiled = _aligned_compiled(u, v, sorts=sorts)
+        if compiled is not None:
+            return compiled
+    wide = np.dtype(np.float64) if xp is np else u.dtype
+    u, scale_u = scaled(xp, u, wide)
+    v, scale_v = scaled(xp, v, wide)
+    up = down = None
+    if sorts:
+        sorted_u = cast(xp, xp.sort(u, axis=-1), wide)
+        sorted_v = cast(xp, xp.sort(v, axis=-1), wide)
+        up = xp.vecdot(sorted_u, sorted_v)
+        down = xp.vecdot(sorted_u, xp.flip(sorted_v, axis=-1))
+    u, v = cast(xp, u, wide), cast(xp, v, wide)
+    return Terms(xp.vecdot(u, v), up, down, norms(xp, u), norms(xp, v), scale_u, scale_v)
+
+
+def _aligned_compiled(u: np.ndarray, v: np.ndarray, *, sorts: bool) -> Terms | None:
+    """Return :func:`aligned` for NumPy rows, compiled, or None if some row needs scaling."""
+    from recos import _kernels  # noqa: PLC0415 - loads Numba
+
+    count = max(len(u), len(v))
+    sums, bounds = np.empty((3, count)), np.empty((2, count))
+    u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
+    _kernels.products(u, v, sums)
+    if not _sums_fit(sums[1:], 600):
+        return None
+    if sorts:
+        _kernels.sorted_products(np.sort(u, axis=-1), np.sort(v, axis=-1), bounds)
+    up, down = bounds if sorts else (None, None)
+    one = np.ones(count)
+    return Terms(sums[0], up, down, np.sqrt(sums[1]), np.sqrt(sums[2]), one, one)
+
+
+def _sums_fit(squares: np.ndarray, exponent: int) -> bool:
+    """Whether sums of squares are 0 or within 2**±exponent, and not NaN."""
+    small, large = 2.0**-exponent, 2.0**exponent
+    return bool(np.all((squares == 0) | ((squares > small) & (squares < large))))
+
+
+def rows(
+    xp: Any, x: Array, *, sorts: bool, right: bool = False, room: np.ndarray | None = None
+) -> Rows:
+    """Prepare a block of rows to stand on the left or the right of :func:`all_pairs`.
+
+    NumPy rows are folded into ``room``, of their own shape, where it is given.
+    """
+    x, scale, norm = _scaled_compiled(x) if xp is np else (*scaled(xp, x, x.dtype), None)
+    even = odd = None
+    if sorts:
+        even, odd = _sort_and_fold(x, room) if xp is np else _fold(xp, xp.sort(x, axis=-1))
+        if right and x.shape[-1] % 2:  # the middle is its own mirror image: it counts twice
+            even = xp.concat([even[:, :-1], 2 * even[:, -1:]], axis=-1)
+    return Rows(x, even, odd, norms(xp, x) if norm is None else norm, scale)
+
+
+def _scaled_compiled(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return NumPy rows, their scales and their norms; most rows need no scaling."""
+    from recos import _kernels  # noqa: PLC0415 - loads Numba
+
+    squares = np.empty(len(x))
+    _kernels.squares(x, squares)
+    exponent = np.finfo(x.dtype).maxexp // 2
+    if _sums_fit(squares, exponent):
+        return x, np.ones(len(x), x.dtype), np.sqrt(squares).astype(x.dtype)
+    x, scale = scaled(np, x, x.dtype)
+    return x, scale, norms(np, x)
+
+
+def _fold(xp: Any, ascending: Array) -> tuple[Array, Array]:
+    """Split sorted rows into their sum and difference with themselves reversed, each half as wide.
+
+    Then 2 u↑·v↑ = e·e' + o·o' and 2 u↑·v↓ = e·e' - o·o', so that both bounds together cost one
+    product of the full width. The middle of an odd width is the last of the sums.
+    """
+    width = ascending.shape[-1]
+    half = width // 2
+    low, high = ascending[..., :half], xp.flip(ascending[..., width - half :], axis=-1)
+    return xp.concat([high + low, ascending[..., half : width - half]], axis=-1), high - low
+
+
+def _sort_and_fold(x: np.ndarray, room: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort and fold NumPy rows a few at a time: sorted copies never leave the cache."""
+    from recos import _kernels  # noqa: PLC0415 - loads Numba
+
+    folded = np.empty_like(x) if room is None else room
+    few = np.empty((min(len(x), 64), x.shape[1]), x.dtype)
+    for part in spans(len(x), 64):
+        ascending = few[: part.stop - part.start]
+        ascending[...] = x[part]
+        ascending.sort(axis=-1)
+        _kernels.fold(ascending, folded[part])
+    middle = x.shape[1] - x.shape[1] // 2
+    return folded[:, :middle], folded[:, middle:]
+
+
+def all_pairs(xp: Any, u: Rows, v: Rows) -> Terms:
+    """Return the terms of every row of ``u`` with every row of ``v``."""
+    dot = u.x @ v.x.T
+    up = down = None
+    if u.even is not None:
+        even, odd = u.even @ v.even.T, u.odd @ v.odd.T
+        up, down = (even + odd) / 2, (even - odd) / 2
+    return Terms(
+        dot, up, down, u.norm[:, None], v.norm[None, :], u.scale[:, None], v.scale[None, :]
+    )
+
+
+class Doubt(NamedTuple):
+    """When rounding spoils a quotient: its bound is less than ``least`` of ‖u‖ ‖v‖.
+
+    The error of a quotient is about the rounding of its terms over the share of ‖u‖ ‖v‖ that the
+    bound makes up. A dot product of less than ``near`` may have either sign: both bounds count.
+    """
+
+    least: float
+    near: float
+
+    @classmethod
+    def of(cls, result: Any, summed: Any) -> Doubt:
+        """Return the limits for similarities of one dtype whose terms were summed in another."""
+        rounding = float(np.finfo(summed).eps)
+        tolerance = 5e-14 if np.finfo(result).bits == 64 else 1e-6
+        return cls(2 * rounding / tolerance, 16 * rounding)
+
+    def pairs(self, terms: Terms) -> np.ndarray:
+        """Return which pairs are doubtful."""
+        size = terms.norm_u * terms.norm_v
+        chosen, other = np.where(terms.dot < 0, [terms.down, terms.up], [terms.up, terms.down])
+        tiny = self.least * size
+        open_sign = np.abs(terms.dot) < self.near * size
+        doubtful: np.ndarray = (np.abs(chosen) < tiny) | (open_sign & (np.abs(other) < tiny))
+        return doubtful
+
+
+def aligned_twice_as_precise(u: np.ndarray, v: np.ndarray) -> Terms:
+    """Return the terms of NumPy rows as if computed with twice the digits of float64."""
+    u, scale_u = scaled(np, u.astype(np.float64), np.float64)
+    v, scale_v = scaled(np, v.astype(np.float64), np.float64)
+    sorted_u, sorted_v = np.sort(u, axis=-1), np.sort(v, axis=-1)
+    up, down = _precise_dot(sorted_u, sorted_v), _precise_dot(sorted_u, sorted_v[:, ::-1])
+    return Terms(_precise_dot(u, v), up, down, norms(np, u), norms(np, v), scale_u, scale_v)
+
+
+def _precise_dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return row-wise dot products by error-free products and sums (Ogita, Rump and Oishi 2005)."""
+    total, lost = _two_product(u, v)
+    correction = lost.sum(axis=-1)
+    while total.shape[-1] > 1:
+        if total.shape[-1] % 2:
+            total = np.pad(total, [(0, 0), (0, 1)])
+        a, b = total[:, 0::2], total[:, 1::2]
+        total = a + b
+        part = total - a
+        correction += ((a - (total - part)) + (b - part)).sum(axis=-1)
+    sums: np.ndarray = total[:, 0] + correction
+    return sums
+
+
+def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a*b rounded and the rounding error, exactly (Dekker 1971)."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    shifted = x * (2**27 + 1)
+    high = shifted - (shifted - x)
+    return high, x - high
+
+
+def norms(xp: Any, x: Array) -> Array:
+    """Return the norm of each row; the gradient at a zero row is 0."""
+    square = xp.vecdot(x, x)
+    if xp is np:
+        return np.sqrt(square)
+    return xp.sqrt(xp.where(square == 0, 1.0, square)) * xp.astype(square != 0, square.dtype)
+
+
+def scaled(xp: Any, x: Array, wide: Any) -> tuple[Array, Array]:
+    """Divide each row by a power of two, so that sums of products fit into the dtype ``wide``.
+
+    Dividing by a power of two changes no digit. NumPy rows that need no scaling are left alone.
+    The scale of a row with NaN or infinity is not finite.
+    """
+    peak = xp.maximum(xp.max(x, axis=-1), -xp.min(x, axis=-1))
+    if xp is np and _products_fit(peak, wide):
+        return x, np.ones_like(peak)
+    with np.errstate(invalid="ignore"):
+        exponent = xp.floor(xp.log2(xp.where(peak == 0, xp.ones_like(peak), peak)))
+        scale = xp.pow(xp.full_like(exponent, 2.0), exponent)
+        return x / scale[..., None], scale
+
+
+def _products_fit(peak: np.ndarray, wide: np.dtype) -> bool:
+    limit = np.float64(2.0) ** (np.finfo(wide).maxexp // 4)
+    return bool(np.all((peak == 0) | ((peak > 1 / limit) & (peak < limit))))
