@@ -96,8 +96,9 @@ def divide_by_rearrangement(  # type: ignore[no-untyped-def]
 ):
     """Turn dot products into recos in place; even ± odd = 2 u↑·v↑ and 2 u↑·v↓.
 
-    The tile begins at column ``first`` of ``dots``. A pair becomes NaN, and is counted, where the bound is less than ``least`` of ‖u‖ ‖v‖, or where
-    the dot product is less than ``near`` of it, so that its sign is open, and the other bound is.
+    The tile begins at column ``first`` of ``dots``. A pair becomes NaN, and is counted, where the
+    bound is less than ``least`` of ‖u‖ ‖v‖, or where the dot product is less than ``near`` of it,
+    so that its sign is open, and the other bound is.
     """
     one, half, nan = dots.dtype.type(1), dots.dtype.type(0.5), dots.dtype.type(np.nan)
     doubtful = 0

@@ -25,7 +25,7 @@ from recos._terms import rows
 from recos._tiles import Grid, generic_scores
 from recos.metrics import score_rows
 
-_SAMPLE = 1024  # rows that the mean profile is taken from
+_SAMPLE = 256  # rows that the mean profile is taken from
 _BLOCK_NUMBERS = 2**15  # numbers scored exactly at a time
 _BLOCK_PAIRS = 2**16  # pairs that passed the screen, taken at a time
 
