@@ -23,7 +23,9 @@ def main() -> None:
                 X, Y = (draw(rng, (PAIRS, width)).astype(dtype) for _ in range(2))
                 for name, scores in computed(X, Y).items():
                     exact = [exact_recos(x, y) for x, y in zip(X, Y, strict=True)]
-                    worst = max(abs(Fraction(float(s)) - e) for s, e in zip(scores, exact))
+                    worst = max(
+                        abs(Fraction(float(s)) - e) for s, e in zip(scores, exact, strict=True)
+                    )
                     errors[name] = max(errors[name], float(worst))
             results.append({"dtype": dtype, "data": kind, **errors})
             print(results[-1], flush=True)

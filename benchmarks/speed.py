@@ -3,6 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 
 import numkong
 import numpy as np
@@ -79,7 +80,7 @@ def numkong_angulars(X, Y):
             pool.submit(
                 numkong.angulars_packed, X, packed, out=out, start_row=int(a), end_row=int(b)
             )
-            for a, b in zip(edges[:-1], edges[1:], strict=True)
+            for a, b in pairwise(edges)
         ]
         for job in jobs:
             job.result()

@@ -222,7 +222,7 @@ def test_lengths_too_far_apart_for_a_quotient_score_0():
             recos.pairwise(tiny, huge, metric=name),
         ):
             assert (scores == 0).all()
-    assert (recos.cos(tiny, huge) == pytest.approx(1, abs=1e-15)).all()
+    np.testing.assert_allclose(recos.cos(tiny, huge), 1, rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -492,7 +492,7 @@ def test_numbers_that_are_not_real_are_refused_by_dtype(call, values, dtype):
 
 @pytest.mark.skipif(np.finfo(np.longdouble).bits == 64, reason="long double is float64 here")
 def test_long_double_is_refused(call):
-    with pytest.raises(TypeError, match="expected real numbers .*float128"):
+    with pytest.raises(TypeError, match=r"expected real numbers .*float(80|96|128)"):
         call(np.ones(2, np.longdouble), np.ones(2))
 
 

@@ -10,11 +10,15 @@ import contextlib
 import doctest
 import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "docs"))
+import metrics_table  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DECIMAL = re.compile(r"-?\d+\.(\d+)")
@@ -35,6 +39,11 @@ def test_python_blocks(page, subtests):
                 if error.name not in OPTIONAL:
                     raise
                 pytest.skip(f"needs {error.name}")
+
+
+@pytest.mark.parametrize("page", metrics_table.PAGES, ids=lambda page: page.name)
+def test_table_of_similarities_is_that_of_the_registry(page):
+    assert page.read_text(encoding="utf-8") == metrics_table.written(page)
 
 
 class Checker(doctest.OutputChecker):

@@ -448,9 +448,8 @@ def test_recos_is_cosine_over_the_profile_cosine(pair):
 
 @given(some_pairs)
 def test_even_and_odd_parts_give_both_rearrangements(pair):
-    parts = []
-    for ascending in (np.sort(x) for x in pair):
-        parts.append((ascending + ascending[::-1], ascending - ascending[::-1]))
+    ascending = [np.sort(x) for x in pair]
+    parts = [(x + x[::-1], x - x[::-1]) for x in ascending]
     (even_u, odd_u), (even_v, odd_v) = parts
     even, odd = Fraction(int(even_u @ even_v), 4), Fraction(int(odd_u @ odd_v), 4)
     terms = exact(*pair)

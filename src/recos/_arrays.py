@@ -9,6 +9,7 @@ faster than PyTorch and JAX do on a CPU.
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,20 @@ def check_finite(xp: Any, scale: Array, name: str, first_row: int = 0) -> None:
 
 def _first_false(xp: Any, flags: Array) -> int:
     return int(xp.argmin(cast(xp, xp.reshape(flags, (-1,)), xp.int8)))
+
+
+def full_precision(xp: Any, x: Array) -> AbstractContextManager[Any]:
+    """Keep products in the dtype of their factors, where a library would round them first.
+
+    JAX multiplies float32 with fewer digits on GPUs and TPUs unless told not to, and PyTorch's
+    autocast multiplies in half precision.
+    """
+    library = xp.__name__
+    if library.startswith("jax"):
+        return sys.modules["jax"].default_matmul_precision("highest")  # type: ignore[no-any-return]
+    if library.endswith("torch"):
+        return xp.autocast(x.device.type, enabled=False)  # type: ignore[no-any-return]
+    return nullcontext()
 
 
 def to_numpy(x: Array) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, cast, check_finite, read
+from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read
 from recos._blocks import count_threads, parse_memory, run_blocks, spans
 from recos._terms import Doubt, Rows, aligned_twice_as_precise, all_pairs, rows, scaled
 from recos.metrics import Metric, divide, find_metric
@@ -235,6 +235,7 @@ def _score_precisely(
 def generic_scores(grid: Grid, block: slice) -> Array:
     """Return the scores of a block of rows with all columns, on any array library."""
     xp, metric = grid.given.xp, grid.metric
-    left = rows(xp, grid.load(grid.x, block), sorts=metric.sorts)
-    right = rows(xp, grid.load(grid.y, slice(None)), sorts=metric.sorts, right=True)
-    return divide(xp, metric, all_pairs(xp, left, right))
+    with full_precision(xp, grid.x):
+        left = rows(xp, grid.load(grid.x, block), sorts=metric.sorts)
+        right = rows(xp, grid.load(grid.y, slice(None)), sorts=metric.sorts, right=True)
+        return divide(xp, metric, all_pairs(xp, left, right))

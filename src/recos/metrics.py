@@ -9,8 +9,8 @@ chain, so the similarities do too::
 ``u↑`` is ``u`` sorted ascending; ``v↕`` is ``v`` sorted ascending where ``u · v`` is positive and
 descending where it is negative. Where ``u · v`` is 0, every similarity is 0.
 
-A :class:`Metric` is a name and its bound; everything else (all pairs, all array
-libraries, all documentation) is derived from the registry :data:`METRICS`.
+A `Metric` is a name and its bound; everything else (all pairs, all array
+libraries, all documentation) is derived from the registry `METRICS`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, cast, check_finite, read
+from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read
 from recos._blocks import Progress, run_blocks, spans
 from recos._terms import Doubt, Terms, aligned, aligned_twice_as_precise
 
@@ -224,6 +224,7 @@ METRICS: dict[str, Metric] = {
         ),
     )
 }
+"""The registry: every similarity by its name."""
 
 
 def find_metric(metric: str | Metric) -> Metric:
@@ -316,7 +317,8 @@ def score_rows(metric: Metric, given: Inputs, u: Array, v: Array, first_row: int
 def _aligned_terms(given: Inputs, u: Array, v: Array, *, sorts: bool, first_row: int = 0) -> Terms:
     xp = given.xp
     u, v = cast(xp, u, given.dtype), cast(xp, v, given.dtype)
-    terms = aligned(xp, u, v, sorts=sorts)
+    with full_precision(xp, u):
+        terms = aligned(xp, u, v, sorts=sorts)
     for name, scale in zip(given.names, (terms.scale_u, terms.scale_v), strict=True):
         check_finite(xp, scale, name, first_row)
     return terms

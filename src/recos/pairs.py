@@ -123,7 +123,7 @@ def iter_pairwise(
     metric: str | Metric = "recos",
     memory: str | int = "256MiB",
 ) -> Iterator[Array]:
-    """Yield the rows of :func:`pairwise` in consecutive blocks that fit into ``memory``.
+    """Yield the rows of `pairwise` in consecutive blocks that fit into ``memory``.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def above(
 
     One matrix product screens all pairs: a bound on the similarity, made of the norms or of the
     sorted profiles of both rows, rides along in two more columns. Only the pairs that may reach
-    the threshold are scored, exactly as :func:`paired` scores them.
+    the threshold are scored, exactly as `paired` scores them.
 
     Parameters
     ----------
