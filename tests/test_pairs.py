@@ -335,7 +335,7 @@ def test_out_of_another_kind_shape_or_dtype_is_refused(out, got):
 def test_out_that_is_read_only_is_refused():
     out = np.zeros((3, 4))
     out.flags.writeable = False
-    with pytest.raises(ValueError, match="^out: expected a writable array, got a read-only one$"):
+    with pytest.raises(ValueError, match=r"^out: expected a writable array, got a read-only one$"):
         pairwise(np.ones((3, 2)), np.ones((4, 2)), out=out)
     assert not out.any()
 
@@ -474,10 +474,10 @@ def test_scores_stay_within_the_range_of_the_metric(metric, dtype):
 # --- Errors -------------------------------------------------------------------------------------
 
 EVERY = [
-    lambda X, Y, **options: paired(X, Y, **options),
-    lambda X, Y, **options: pairwise(X, Y, **options),
+    paired,
+    pairwise,
     lambda X, Y, **options: pairwise(X, Y, out=np.empty((len(X), len(Y)), order="F"), **options),
-    lambda X, Y, **options: iter_pairwise(X, Y, **options),  # raises before the first block
+    iter_pairwise,  # raises before the first block
 ]
 every_function = pytest.mark.parametrize(
     "function", EVERY, ids=["paired", "pairwise", "pairwise-out", "iter_pairwise"]
@@ -565,7 +565,7 @@ def test_rows_without_components_are_refused(function):
 @every_function
 @pytest.mark.parametrize("dtype", ["complex128", "object", "U3", "datetime64[s]"])
 def test_what_is_no_real_number_is_refused(function, dtype):
-    with pytest.raises(TypeError, match="^X: expected real numbers"):
+    with pytest.raises(TypeError, match=r"^X: expected real numbers"):
         function(np.ones((2, 3)).astype(dtype), np.ones((2, 3)))
 
 
@@ -590,7 +590,7 @@ def test_aligned_rows_must_be_as_many():
 @pytest.mark.parametrize("function", [pairwise, iter_pairwise])
 @pytest.mark.parametrize("memory", ["much", 0, -1, "0MiB", True, 1.5, None])
 def test_bad_budgets_are_refused(function, memory):
-    with pytest.raises(ValueError, match="^memory: expected a positive number of bytes or a text"):
+    with pytest.raises(ValueError, match=r"^memory: expected a positive number of bytes or a text"):
         function(np.ones((2, 3)), memory=memory)
 
 
@@ -616,11 +616,11 @@ def test_a_budget_too_small_says_what_is_needed(function, n, m, d, dtype, least)
 
 
 def test_errors_are_raised_at_the_call_and_not_at_the_first_block():
-    with pytest.raises(ValueError, match="^metric:"):
+    with pytest.raises(ValueError, match=r"^metric:"):
         iter_pairwise(np.ones((2, 3)), metric="x")
-    with pytest.raises(ValueError, match="^memory:"):
+    with pytest.raises(ValueError, match=r"^memory:"):
         iter_pairwise(np.ones((2, 3)), memory="x")
-    with pytest.raises(ValueError, match="^X:"):
+    with pytest.raises(ValueError, match=r"^X:"):
         iter_pairwise(np.full((2, 3), np.nan))
 
 
@@ -667,23 +667,23 @@ def blas_threads():
 def test_concurrent_callers_get_their_own_results(monkeypatch):
     monkeypatch.setenv("RECOS_NUM_THREADS", "3")
     before = blas_threads()
-    start = threading.Barrier(6)
+    start = threading.Barrier(4)
 
     def call(seed):
-        X, Y = whole_numbers(seed, 300, 40), whole_numbers(seed + 50, 260, 40)
+        X, Y = whole_numbers(seed, 200, 40), whole_numbers(seed + 50, 160, 40)
         metric = list(METRICS)[seed % 4]
         start.wait()
-        for _ in range(5):
+        for _ in range(3):
             scores = pairwise(X, Y, metric=metric, memory="1MiB")
             np.testing.assert_allclose(scores, brute(metric, X, Y), rtol=0, atol=1e-15)
             blocks = np.concatenate(list(iter_pairwise(X, Y, metric=metric, memory="300kB")))
             np.testing.assert_allclose(blocks, scores, rtol=0, atol=1e-15)
-            aligned = paired(X[:260], Y, metric=metric)
+            aligned = paired(X[:160], Y, metric=metric)
             np.testing.assert_allclose(aligned, scores.diagonal(), rtol=0, atol=1e-15)
         return seed
 
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(call, range(6))) == list(range(6))
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(call, range(4))) == list(range(4))
     assert before
     assert blas_threads() == before
 
@@ -713,7 +713,7 @@ def test_blocks_left_behind_leave_blas_as_it_was(monkeypatch):
 
 def test_a_bad_thread_count_is_refused(monkeypatch):
     monkeypatch.setenv("RECOS_NUM_THREADS", "many")
-    with pytest.raises(ValueError, match="^RECOS_NUM_THREADS: "):
+    with pytest.raises(ValueError, match=r"^RECOS_NUM_THREADS: "):
         pairwise(np.ones((2, 3)))
 
 

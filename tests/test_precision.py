@@ -68,10 +68,10 @@ def test_error_of_aligned_rows(character, dtype, d, rng):
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("character", CHARACTERS)
 def test_error_of_all_pairs(character, dtype, d, rng):
-    count = 150 if d <= 64 else 40
+    count = 100 if d <= 64 else 20
     rows = CHARACTERS[character](rng, (2 * count, d)).astype(dtype)
     x, y = rows[:count], rows[count:]
-    i, j = rng.integers(0, count, (2, 3 if d > 100 else 10))
+    i, j = rng.integers(0, count, (2, 2 if d > 100 else 8))
     for name in METRICS:
         scores = recos.pairwise(x, y, metric=name)
         assert worst(scores[i, j], name, x[i], y[j]) <= LIMITS[dtype], name

@@ -124,11 +124,11 @@ def _one_kind(values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, lis
         return np, [_as_numpy(value) for value in values], None
     from array_api_compat import array_namespace, device  # noqa: PLC0415 - keeps start-up short
 
-    kinds = {type(value).__module__.partition(".")[0] for value in foreign}
+    kinds = {type(value).__module__.partition(".")[0].replace("jaxlib", "jax") for value in foreign}
     kinds |= {"numpy" for value in values if isinstance(value, np.ndarray)}
     # A value that JAX traces has no device yet.
     places = {str(device(value)) for value in foreign} - {"None"}
-    for what, found in (("array kind", kinds - {"jaxlib"}), ("device", places)):
+    for what, found in (("array kind", kinds), ("device", places)):
         if len(found) > 1:
             error = TypeError if what == "array kind" else ValueError
             raise error(
@@ -171,11 +171,15 @@ def _floating_family(xp: Any, dtype: Any, name: str) -> Any:
         return xp.float32
     if xp.isdtype(dtype, "integral"):
         small = xp.iinfo(dtype).bits <= 16  # float32 holds these exactly
-        return xp.float32 if small else xp.zeros(1, dtype=xp.float64).dtype
+        return xp.float32 if small or _lacks_float64(xp) else xp.float64
     raise TypeError(
         f"{name}: expected real numbers (float16, bfloat16, float32, float64, integers or bool), "
         f"got dtype {dtype}"
     )
+
+
+def _lacks_float64(xp: Any) -> bool:
+    return bool(xp.__name__.startswith("jax") and not sys.modules["jax"].config.jax_enable_x64)
 
 
 def _axis_last(xp: Any, x: Array, axis: int, name: str) -> Array:

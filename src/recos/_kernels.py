@@ -18,15 +18,17 @@ def _matrix(real: Any, *, readonly: bool = True) -> Any:
     return types.Array(real, 2, "C", readonly=readonly)
 
 
-def _compile(signatures: list[object]):  # type: ignore[no-untyped-def]
-    # Reordering a sum lets it use vector registers; nothing may assume that NaN does not occur.
-    return njit(signatures, nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _compile(signatures: list[object], *, reorder: bool = False):  # type: ignore[no-untyped-def]
+    # Reordering lets sums use vector registers, but takes products out of range elsewhere. Nothing
+    # may assume that NaN does not occur.
+    fast = {"reassoc", "contract"} if reorder else {"contract"}
+    return njit(signatures, nogil=True, cache=True, fastmath=fast)
 
 
 _sums = _compile([
     types.void(_matrix(real), _matrix(real), _matrix(types.float64, readonly=False))
     for real in _REALS
-])  # fmt: skip
+], reorder=True)  # fmt: skip
 
 
 @_sums
@@ -44,7 +46,9 @@ def products(u, v, out):  # type: ignore[no-untyped-def]
         out[0, i], out[1, i], out[2, i] = dot, square_u, square_v
 
 
-@_compile([types.void(_matrix(real), types.Array(types.float64, 1, "C")) for real in _REALS])
+@_compile([
+    types.void(_matrix(real), types.Array(types.float64, 1, "C")) for real in _REALS
+], reorder=True)  # fmt: skip
 def squares(x, out):  # type: ignore[no-untyped-def]
     """Write the sum of the squares of each row."""
     for i in range(x.shape[0]):

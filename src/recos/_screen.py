@@ -26,8 +26,8 @@ from recos._tiles import Grid, generic_scores
 from recos.metrics import score_rows
 
 _SAMPLE = 256  # rows that the mean profile is taken from
-_BLOCK_NUMBERS = 2**15  # numbers scored exactly at a time
-_BLOCK_PAIRS = 2**16  # pairs that passed the screen, taken at a time
+_MOST_NUMBERS = 2**15  # numbers of each side scored exactly at a time
+_MOST_PAIRS = 2**16  # pairs that passed the screen, taken at a time
 
 
 class Hits(NamedTuple):
@@ -56,6 +56,8 @@ def find_hits(
     """Yield the pairs over the threshold block by block; the rows of blocks ascend."""
     on_host = grid.given.xp is np
     blocks = spans(grid.x.shape[0], 4 * grid.tile) if on_host else grid.row_blocks()
+    if not grid.y.shape[0] or threshold > 1:  # no similarity is larger than 1
+        return
     steps = Progress(len(blocks), f"above {grid.metric.name}", progress)
     screen = _screen(grid, threshold) if on_host else None
     for block in blocks:
@@ -100,9 +102,8 @@ def _screened(grid: Grid, screen: _Screen, threshold: float, block: slice, *, up
         found = []
         right = _unit_rows(grid, grid.y, columns, screen.right)
         for part in spans(len(left), grid.tile):
-            # A NaN, where lengths are too far apart for float32, passes too.
-            passed = np.flatnonzero(~(left[part] @ right.T < screen.least))
-            for some in spans(len(passed), _BLOCK_PAIRS):
+            passed = np.flatnonzero(left[part] @ right.T >= screen.least)
+            for some in spans(len(passed), _MOST_PAIRS):
                 i, j = np.divmod(passed[some], len(right))
                 pairs = Hits(i + (block.start + part.start), j + columns.start, i)
                 hits = _score(grid, threshold, _kept(pairs, upper=upper))
@@ -121,13 +122,19 @@ def _screened(grid: Grid, screen: _Screen, threshold: float, block: slice, *, up
 
 def _score(grid: Grid, threshold: float, pairs: Hits) -> Hits:
     """Return those of the pairs that reach the threshold, with their exact scores."""
-    parts = spans(len(pairs.i), max(1, _BLOCK_NUMBERS // grid.x.shape[1]))
-    scores = np.empty(len(pairs.i))
-    for part in parts:
+    scores = np.empty(len(pairs.i), _score_dtype(grid))
+    for part in spans(len(scores), max(1, min(grid.tile // 2, _MOST_NUMBERS // grid.x.shape[1]))):
         u, v = grid.load(grid.x, pairs.i[part]), grid.load(grid.y, pairs.j[part])
-        scores[part] = score_rows(grid.metric, grid.given, u, v)
+        scores[part] = score_rows(grid.metric, grid.given, u, v, compiled=True)
     reached = scores >= threshold
     return Hits(pairs.i[reached], pairs.j[reached], scores[reached])
+
+
+def _score_dtype(grid: Grid) -> np.dtype:
+    """Return the dtype in which paired would give these scores."""
+    home = grid.given.home
+    dtype: np.dtype = np.dtype(home.dtype if home.xp is np else grid.given.dtype)
+    return dtype
 
 
 def _unit_rows(grid: Grid, x: Array, part: slice, columns: np.ndarray) -> np.ndarray:
@@ -157,10 +164,13 @@ def _screen(grid: Grid, threshold: float) -> _Screen:
     else:
         factor = threshold * (weights.cauchy_schwarz + weights.mean_square)
         factor /= 1 - threshold * weights.dot if threshold > 0 else 1
-        x, y = (_norm_columns(grid, side) for side in (grid.x, grid.y))
-        left, right = x * np.float32(-factor / 2), y[:, ::-1]
+        x, y = (_norms(grid, side) for side in (grid.x, grid.y))
+        middle = float(np.median(y[y > 0])) if (y > 0).any() else 1.0
+        left = _norm_columns(x, middle) * np.float32(-factor / 2)
+        right = _norm_columns(y, middle)[:, ::-1]
     # Twice the worst case of a float32 sum; the extra products are at most about as large as c.
     slack = 4 * (grid.x.shape[1] + 16) * float(np.finfo(np.float32).eps)
+    slack += float(np.finfo(_score_dtype(grid)).eps)  # a score may round up to the threshold
     return _Screen(left, right, -slack * max(1.0, threshold) if threshold > 0 else -np.inf)
 
 
@@ -189,17 +199,27 @@ def _profile_columns(grid: Grid, x: Array, profile: np.ndarray) -> np.ndarray:
     return columns
 
 
-def _norm_columns(grid: Grid, x: Array) -> np.ndarray:
-    """Return the norm of each row and its reciprocal; both 1 where length does not matter."""
-    columns = np.ones((x.shape[0], 2), np.float32)
+def _norms(grid: Grid, x: Array) -> np.ndarray:
+    """Return the norms of all rows, all 1 where length does not matter."""
+    found = np.ones(x.shape[0])
     if grid.metric.scale_invariant:
-        return columns
+        return found
 
     def fill(part: slice) -> None:
         block = rows(np, grid.load(x, part), sorts=False)
-        norm = _or_one(block.norm.astype(np.float64) * block.scale)
-        with np.errstate(over="ignore", under="ignore"):
-            columns[part] = np.stack([norm, 1 / norm], axis=1)
+        with np.errstate(over="ignore"):
+            found[part] = block.norm.astype(np.float64) * block.scale
 
     run_blocks(fill, spans(x.shape[0], grid.tile))
-    return columns
+    return found
+
+
+def _norm_columns(found: np.ndarray, middle: float) -> np.ndarray:
+    """Return norms and their reciprocals.
+
+    Clipped to what float32 can multiply, two norms come closer to each other, never further apart,
+    so the bound made of them only becomes more generous.
+    """
+    with np.errstate(over="ignore"):
+        clipped = np.clip(found / middle, 2.0**-60, 2.0**60)
+    return np.stack([clipped, 1 / clipped], axis=1).astype(np.float32)

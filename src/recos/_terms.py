@@ -2,22 +2,20 @@
 
 Each function works on blocks of one namespace and returns :class:`Terms`; it knows no metric:
 
-* :func:`aligned`: vectors row by row, both sorted.
+* :func:`aligned`, :func:`aligned_compiled`: vectors row by row, both sorted.
 * :func:`all_pairs`: every row of one block with every row of another, as matrix products.
-* :func:`aligned_twice_as_precise`: for the rare pairs whose bound nearly cancels to 0.
+* :func:`aligned_exactly`: for the rare pairs whose bound nearly cancels to 0.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recos._arrays import Array, cast
 from recos._blocks import spans
-
-# From this many numbers on, compiled kernels repay loading Numba.
-_WORTH_COMPILING = 2**14
 
 
 class Terms(NamedTuple):
@@ -57,10 +55,6 @@ def aligned(xp: Any, u: Array, v: Array, *, sorts: bool) -> Terms:
 
     NumPy adds up in float64; other libraries in the dtype of the vectors.
     """
-    if xp is np and u.ndim == v.ndim == 2 and max(u.size, v.size) >= _WORTH_COMPILING:
-        compiled = _aligned_compiled(u, v, sorts=sorts)
-        if compiled is not None:
-            return compiled
     wide = np.dtype(np.float64) if xp is np else u.dtype
     u, scale_u = scaled(xp, u, wide)
     v, scale_v = scaled(xp, v, wide)
@@ -68,33 +62,35 @@ def aligned(xp: Any, u: Array, v: Array, *, sorts: bool) -> Terms:
     if sorts:
         sorted_u = cast(xp, xp.sort(u, axis=-1), wide)
         sorted_v = cast(xp, xp.sort(v, axis=-1), wide)
-        up = xp.vecdot(sorted_u, sorted_v)
-        down = xp.vecdot(sorted_u, xp.flip(sorted_v, axis=-1))
+        up = _vecdot(xp, sorted_u, sorted_v)
+        down = _vecdot(xp, sorted_u, xp.flip(sorted_v, axis=-1))
     u, v = cast(xp, u, wide), cast(xp, v, wide)
-    return Terms(xp.vecdot(u, v), up, down, norms(xp, u), norms(xp, v), scale_u, scale_v)
+    return Terms(_vecdot(xp, u, v), up, down, norms(xp, u), norms(xp, v), scale_u, scale_v)
 
 
-def _aligned_compiled(u: np.ndarray, v: np.ndarray, *, sorts: bool) -> Terms | None:
-    """Return :func:`aligned` for NumPy rows, compiled, or None if some row needs scaling."""
+def aligned_compiled(u: np.ndarray, v: np.ndarray, *, sorts: bool) -> Terms:
+    """Return :func:`aligned` for NumPy rows; the terms of a row do not depend on the others."""
     from recos import _kernels  # noqa: PLC0415 - loads Numba
 
-    count = max(len(u), len(v))
-    sums, bounds = np.empty((3, count)), np.empty((2, count))
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
+    count = max(len(u), len(v)) if len(u) and len(v) else 0
+    sums, bounds = np.empty((3, count)), np.empty((2, count))
+    scale_u, scale_v = np.ones(len(u)), np.ones(len(v))
     _kernels.products(u, v, sums)
-    if not _sums_fit(sums[1:], 600):
-        return None
+    fit = (_sums_fit(sums[1, : len(u)], u, 600), _sums_fit(sums[2, : len(v)], v, 600))
+    if not all(fit):
+        (u, scale_u), (v, scale_v) = scaled(np, u, u.dtype), scaled(np, v, v.dtype)
+        _kernels.products(u, v, sums)
     if sorts:
         _kernels.sorted_products(np.sort(u, axis=-1), np.sort(v, axis=-1), bounds)
     up, down = bounds if sorts else (None, None)
-    one = np.ones(count)
-    return Terms(sums[0], up, down, np.sqrt(sums[1]), np.sqrt(sums[2]), one, one)
+    return Terms(sums[0], up, down, np.sqrt(sums[1]), np.sqrt(sums[2]), scale_u, scale_v)
 
 
-def _sums_fit(squares: np.ndarray, exponent: int) -> bool:
-    """Whether sums of squares are 0 or within 2**±exponent, and not NaN."""
-    small, large = 2.0**-exponent, 2.0**exponent
-    return bool(np.all((squares == 0) | ((squares > small) & (squares < large))))
+def _sums_fit(squares: np.ndarray, x: np.ndarray, exponent: int) -> bool:
+    """Whether sums of squares are within 2**±exponent, or 0 because their rows are."""
+    small, large, zero = 2.0**-exponent, 2.0**exponent, squares == 0
+    return bool(np.all(zero | ((squares > small) & (squares < large))) and not x[zero].any())
 
 
 def rows(
@@ -120,7 +116,7 @@ def _scaled_compiled(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     squares = np.empty(len(x))
     _kernels.squares(x, squares)
     exponent = np.finfo(x.dtype).maxexp // 2
-    if _sums_fit(squares, exponent):
+    if _sums_fit(squares, x, exponent):
         return x, np.ones(len(x), x.dtype), np.sqrt(squares).astype(x.dtype)
     x, scale = scaled(np, x, x.dtype)
     return x, scale, norms(np, x)
@@ -192,28 +188,19 @@ class Doubt(NamedTuple):
         return doubtful
 
 
-def aligned_twice_as_precise(u: np.ndarray, v: np.ndarray) -> Terms:
-    """Return the terms of NumPy rows as if computed with twice the digits of float64."""
+def aligned_exactly(u: np.ndarray, v: np.ndarray) -> Terms:
+    """Return the terms of NumPy rows, each rounded once."""
     u, scale_u = scaled(np, u.astype(np.float64), np.float64)
     v, scale_v = scaled(np, v.astype(np.float64), np.float64)
     sorted_u, sorted_v = np.sort(u, axis=-1), np.sort(v, axis=-1)
-    up, down = _precise_dot(sorted_u, sorted_v), _precise_dot(sorted_u, sorted_v[:, ::-1])
-    return Terms(_precise_dot(u, v), up, down, norms(np, u), norms(np, v), scale_u, scale_v)
+    up, down = _exact_dot(sorted_u, sorted_v), _exact_dot(sorted_u, sorted_v[:, ::-1])
+    return Terms(_exact_dot(u, v), up, down, norms(np, u), norms(np, v), scale_u, scale_v)
 
 
-def _precise_dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return row-wise dot products by error-free products and sums (Ogita, Rump and Oishi 2005)."""
-    total, lost = _two_product(u, v)
-    correction = lost.sum(axis=-1)
-    while total.shape[-1] > 1:
-        if total.shape[-1] % 2:
-            total = np.pad(total, [(0, 0), (0, 1)])
-        a, b = total[:, 0::2], total[:, 1::2]
-        total = a + b
-        part = total - a
-        correction += ((a - (total - part)) + (b - part)).sum(axis=-1)
-    sums: np.ndarray = total[:, 0] + correction
-    return sums
+def _exact_dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return row-wise dot products, rounded once: exact products and exact sums."""
+    parts = np.concatenate(np.broadcast_arrays(*_two_product(u, v)), axis=-1)
+    return np.array([math.fsum(row) for row in parts.tolist()])
 
 
 def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -230,9 +217,14 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return high, x - high
 
 
+def _vecdot(xp: Any, u: Array, v: Array) -> Array:
+    # Array API vecdot has no batching rule in PyTorch's vmap.
+    return np.vecdot(u, v) if xp is np else xp.sum(u * v, axis=-1)
+
+
 def norms(xp: Any, x: Array) -> Array:
     """Return the norm of each row; the gradient at a zero row is 0."""
-    square = xp.vecdot(x, x)
+    square = _vecdot(xp, x, x)
     if xp is np:
         return np.sqrt(square)
     return xp.sqrt(xp.where(square == 0, 1.0, square)) * xp.astype(square != 0, square.dtype)
@@ -249,6 +241,10 @@ def scaled(xp: Any, x: Array, wide: Any) -> tuple[Array, Array]:
         return x, np.ones_like(peak)
     with np.errstate(invalid="ignore"):
         exponent = xp.floor(xp.log2(xp.where(peak == 0, xp.ones_like(peak), peak)))
+        # The logarithm of the largest number rounds up; reciprocals of the smallest overflow.
+        largest = float(xp.finfo(x.dtype).max)
+        limit = round(math.log2(largest)) - 1
+        exponent = xp.where(peak <= largest, xp.clip(exponent, 1 - limit, limit), exponent)
         scale = xp.pow(xp.full_like(exponent, 2.0), exponent)
         return x / scale[..., None], scale
 

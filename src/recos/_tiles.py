@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read
-from recos._blocks import count_threads, parse_memory, run_blocks, spans
-from recos._terms import Doubt, Rows, aligned_twice_as_precise, all_pairs, rows, scaled
+from recos._blocks import Progress, count_threads, parse_memory, run_blocks, spans
+from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
 from recos.metrics import Metric, divide, find_metric
 
 
@@ -56,7 +56,7 @@ class Grid(NamedTuple):
         return spans(self.x.shape[0], self.rows)
 
     def load(self, x: Array, part: Any) -> Array:
-        block = cast(self.given.xp, x[part], self.given.dtype)
+        block = cast(self.given.xp, x[part, ...], self.given.dtype)
         return np.ascontiguousarray(block) if self.given.xp is np else block
 
 
@@ -73,6 +73,8 @@ def plan(X: Any, Y: Any, metric: str | Metric, memory: str | int) -> Grid:
     """
     metric, budget, threads = find_metric(metric), parse_memory(memory), count_threads()
     given = read_matrices(X, X if Y is None else Y)
+    if Y is None:
+        given = given._replace(names=("X", "X"))
     m, width = given.arrays[1].shape
     size = 8 if str(given.dtype).endswith("64") else 4
     prepared = 3 * size * width  # of a row: itself, sorted, folded
@@ -100,21 +102,31 @@ def _bytes_of_tile(tile: int, size: int, width: int) -> int:
 def check_rows_finite(grid: Grid) -> None:
     """Raise for the first row with NaN or infinity, before any work is done."""
     xp = grid.given.xp
-    distinct = grid.given.arrays[:1] if grid.x is grid.y else grid.given.arrays
-    for x, name in zip(distinct, grid.given.names, strict=False):
-        for part in spans(x.shape[0], grid.rows if xp is np else max(1, x.shape[0])):
+    for name, x in dict(zip(grid.given.names, grid.given.arrays, strict=True)).items():
+        for part in spans(x.shape[0], grid.tile if xp is np else max(1, x.shape[0])):
             block = grid.load(x, part)
             check_finite(xp, scaled(xp, block, block.dtype)[1], name, part.start)
 
 
-def fill(grid: Grid, block: slice, out: np.ndarray, *, mirrored: bool = False) -> None:
+def fill(
+    grid: Grid,
+    block: slice,
+    out: np.ndarray,
+    *,
+    mirrored: bool = False,
+    progress: bool | None = False,
+) -> None:
     """Write the scores of a block of rows with all columns to ``out`` (rows, m), contiguous.
 
     Where they are ``mirrored``, as X is compared with itself, only half of them are computed.
     """
     width, dtype = grid.x.shape[1], out.dtype
     parts = spans(block.stop, min(grid.tile, _share(block.stop - block.start)), block.start)
-    for some in spans(grid.y.shape[0], grid.columns):
+    # Few rows are met by every thread with its share of the columns, unless X mirrors itself.
+    shares = count_threads() if len(parts) < count_threads() and not mirrored else 1
+    chunks = spans(grid.y.shape[0], grid.columns)
+    steps = Progress(len(chunks) * len(parts) * shares, f"pairwise {grid.metric.name}", progress)
+    for some in chunks:
         tiles = spans(some.stop, min(2 * grid.tile, _share(some.stop - some.start, 1)), some.start)
         # One large array has large pages, which cost far less to touch first than many small ones.
         room = np.empty((some.stop - some.start, width), dtype)
@@ -123,10 +135,12 @@ def fill(grid: Grid, block: slice, out: np.ndarray, *, mirrored: bool = False) -
             return _load_rows(grid, 1, columns, room[columns.start - start : columns.stop - start])
 
         columns = list(zip(tiles, run_blocks(load_right, tiles), strict=True))
-        groups = _shared_out(columns, count_threads() if len(parts) < count_threads() else 1)
+        groups = [columns[start::shares] for start in range(shares)]
 
         def fill_rows(job: tuple[slice, list[tuple[slice, Rows]]]) -> None:
             rows, group = job
+            if not group:
+                return
             count = rows.stop - rows.start
             target = out[rows.start - block.start : rows.stop - block.start]
             room = np.empty(count * (width + 2 * max(len(right.x) for _, right in group)), dtype)
@@ -138,18 +152,16 @@ def fill(grid: Grid, block: slice, out: np.ndarray, *, mirrored: bool = False) -
                     fresh = right.part(slice(known, None))
                     _score_tile(grid.metric, target, rest, left, fresh, room[count * width :])
             if mirrored:
+                square = target[:, rows]
+                square[...] = np.triu(square) + np.triu(square, 1).T
                 out[rows.stop :, rows] = target[:, rows.stop :].T
 
-        run_blocks(fill_rows, [(part, group) for part in parts for group in groups])
+        run_blocks(fill_rows, [(part, group) for part in parts for group in groups], steps)
 
 
 def _share(size: int, pieces: int = 2) -> int:
     """Return how many of ``size`` rows make a piece, so that each thread gets some ``pieces``."""
     return max(128, -(-size // (pieces * count_threads())))
-
-
-def _shared_out(items: list[Any], count: int) -> list[list[Any]]:
-    return [items[start::count] for start in range(min(count, len(items)))]
 
 
 def _load_rows(grid: Grid, side: int, part: slice, room: np.ndarray) -> Rows:
@@ -207,7 +219,7 @@ def _divide_by_norms(
 
 
 def _mend(tile: np.ndarray, x: np.ndarray, y: np.ndarray, metric: Metric, *, many: bool) -> None:
-    """Score the NaN pairs again: in float64 if many of float32, else twice as precisely."""
+    """Score the NaN pairs again: in float64 if many of float32, else exactly."""
     for columns in spans(len(y), _MENDED_COLUMNS):
         right = None
         if many and tile.dtype == np.float32:
@@ -219,17 +231,17 @@ def _mend(tile: np.ndarray, x: np.ndarray, y: np.ndarray, metric: Metric, *, man
                 terms = all_pairs(np, rows(np, x[part].astype(np.float64), sorts=True), right)
                 some[...] = divide(np, metric, terms)
                 doubtful = Doubt.of(np.float32, np.float64).pairs(terms)
-            _score_precisely(some, doubtful, x[part], y[columns], metric)
+            _score_exactly(some, doubtful, x[part], y[columns], metric)
 
 
-def _score_precisely(
+def _score_exactly(
     scores: np.ndarray, doubtful: np.ndarray, x: np.ndarray, y: np.ndarray, metric: Metric
 ) -> None:
     for i in np.flatnonzero(doubtful.any(axis=1)):
         columns = np.flatnonzero(doubtful[i])
         for part in spans(len(columns), max(1, 2**14 // x.shape[1])):
             j = columns[part]
-            scores[i, j] = divide(np, metric, aligned_twice_as_precise(x[i : i + 1], y[j]))
+            scores[i, j] = divide(np, metric, aligned_exactly(x[i : i + 1], y[j]))
 
 
 def generic_scores(grid: Grid, block: slice) -> Array:

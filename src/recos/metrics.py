@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read
 from recos._blocks import Progress, run_blocks, spans
-from recos._terms import Doubt, Terms, aligned, aligned_twice_as_precise
+from recos._terms import Doubt, Terms, aligned, aligned_compiled, aligned_exactly
 
 # Numbers that one block of work holds of each input: its copies then stay in the cache.
 _BLOCK_NUMBERS = 2**17
+# From this many numbers on, compiled loops repay loading Numba.
+_WORTH_COMPILING = 2**15
 
 
 class Weights(NamedTuple):
@@ -183,7 +186,7 @@ METRICS: dict[str, Metric] = {
             function=recos,
             weights=Weights(rearrangement=1),
             bound="rearrangement",
-            one_when="v orders its components as u does",
+            one_when="u · v > 0 and v orders its components as u does",
             range=(-1.0, 1.0),
             scale_invariant=True,
             formula="u · v / |u↑ · v↕|",
@@ -194,7 +197,7 @@ METRICS: dict[str, Metric] = {
             function=cos,
             weights=Weights(cauchy_schwarz=1),
             bound="Cauchy-Schwarz",
-            one_when="v = k u with k > 0",
+            one_when="v = k u ≠ 0 with k > 0",
             range=(-1.0, 1.0),
             scale_invariant=True,
             formula="u · v / (‖u‖ ‖v‖)",
@@ -205,7 +208,7 @@ METRICS: dict[str, Metric] = {
             function=decos,
             weights=Weights(mean_square=1),
             bound="mean square",
-            one_when="v = u",
+            one_when="v = u ≠ 0",
             range=(-1.0, 1.0),
             scale_invariant=False,
             formula="u · v / (½ (‖u‖² + ‖v‖²))",
@@ -216,7 +219,7 @@ METRICS: dict[str, Metric] = {
             function=tanimoto,
             weights=Weights(mean_square=2, dot=-1),
             bound="union",
-            one_when="v = u",
+            one_when="v = u ≠ 0",
             range=(-1 / 3, 1.0),
             scale_invariant=False,
             formula="u · v / (‖u‖² + ‖v‖² - u · v)",
@@ -227,11 +230,11 @@ METRICS: dict[str, Metric] = {
 """The registry: every similarity by its name."""
 
 
-def find_metric(metric: str | Metric) -> Metric:
+def find_metric(metric: Any) -> Metric:
     """Return a registered metric by its name."""
     if isinstance(metric, Metric):
         return metric
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise ValueError(f"metric: expected one of {', '.join(METRICS)}, got {metric!r}")
     return METRICS[metric]
 
@@ -278,30 +281,45 @@ def _similarity(metric: str, u: Any, v: Any, axis: int) -> Array:
     return given.give_back(aligned_scores(METRICS[metric], given))
 
 
-def aligned_scores(metric: Metric, given: Inputs, progress: bool | None = False) -> Array:
-    """Return the similarities of aligned vectors; long NumPy inputs go in blocks on threads."""
+def aligned_scores(
+    metric: Metric, given: Inputs, progress: bool | None = False, *, compiled: bool = False
+) -> Array:
+    """Return the similarities of aligned vectors; large NumPy inputs go in blocks on threads.
+
+    Large inputs are computed by compiled loops, and others where that is asked for.
+    """
     u, v = given.arrays
     shape = np.broadcast_shapes(tuple(u.shape[:-1]), tuple(v.shape[:-1]))
     width = u.shape[-1]
     in_rows = len(shape) == 1 or u.shape == v.shape
-    if given.xp is not np or not in_rows or math.prod(shape) * width <= _BLOCK_NUMBERS:
+    if given.xp is not np or not in_rows:
+        return score_rows(metric, given, u, v)
+    if not compiled and math.prod(shape) * width <= _WORTH_COMPILING:
         return score_rows(metric, given, u, v)
     u, v = u.reshape(-1, width), v.reshape(-1, width)
     out = np.empty(max(len(u), len(v)), given.dtype)
 
     def fill(rows: slice) -> None:
         block_u, block_v = (x[rows] if len(x) == len(out) else x for x in (u, v))
-        out[rows] = score_rows(metric, given, block_u, block_v, rows.start)
+        out[rows] = score_rows(metric, given, block_u, block_v, rows.start, compiled=True)
 
     jobs = spans(len(out), max(1, _BLOCK_NUMBERS // width))
     run_blocks(fill, jobs, Progress(len(jobs), f"paired {metric.name}", progress))
     return out.reshape(shape)
 
 
-def score_rows(metric: Metric, given: Inputs, u: Array, v: Array, first_row: int = 0) -> Array:
-    """Return the similarities of aligned vectors, doubtful ones computed twice as precisely."""
+def score_rows(
+    metric: Metric,
+    given: Inputs,
+    u: Array,
+    v: Array,
+    first_row: int = 0,
+    *,
+    compiled: bool = False,
+) -> Array:
+    """Return the similarities of aligned vectors, doubtful ones computed exactly."""
     xp = given.xp
-    terms = _aligned_terms(given, u, v, sorts=metric.sorts, first_row=first_row)
+    terms = _aligned_terms(given, u, v, sorts=metric.sorts, first_row=first_row, compiled=compiled)
     scores = divide(xp, metric, terms)
     if xp is not np or not metric.sorts:
         return scores
@@ -310,15 +328,23 @@ def score_rows(metric: Metric, given: Inputs, u: Array, v: Array, first_row: int
         return scores
     scores = np.asarray(scores)
     picked = [np.broadcast_to(x, (*scores.shape, x.shape[-1]))[doubtful] for x in (u, v)]
-    scores[doubtful] = divide(np, metric, aligned_twice_as_precise(*picked))
+    scores[doubtful] = divide(np, metric, aligned_exactly(*picked))
     return scores
 
 
-def _aligned_terms(given: Inputs, u: Array, v: Array, *, sorts: bool, first_row: int = 0) -> Terms:
+def _aligned_terms(
+    given: Inputs,
+    u: Array,
+    v: Array,
+    *,
+    sorts: bool,
+    first_row: int = 0,
+    compiled: bool = False,
+) -> Terms:
     xp = given.xp
     u, v = cast(xp, u, given.dtype), cast(xp, v, given.dtype)
     with full_precision(xp, u):
-        terms = aligned(xp, u, v, sorts=sorts)
+        terms = (aligned_compiled if compiled else partial(aligned, xp))(u, v, sorts=sorts)
     for name, scale in zip(given.names, (terms.scale_u, terms.scale_v), strict=True):
         check_finite(xp, scale, name, first_row)
     return terms

@@ -106,9 +106,10 @@ def concordance(u: Any, v: Any, /, *, axis: int = -1) -> Concordance:
     if width < 2:
         raise ValueError(f"u and v: expected at least 2 components to compare, got {width}")
     pairs = width * (width - 1) // 2
-    against = _inversions(xp, _in_order_of(xp, u, v))
+    device = None if xp is np else given.home.device
+    against = _inversions(xp, _in_order_of(xp, u, v), device)
     # With v reversed, exactly the concordant pairs become inversions.
-    along = _inversions(xp, _in_order_of(xp, u, -v))
+    along = _inversions(xp, _in_order_of(xp, u, -v), device)
     counts = (along, against, pairs - along - against)
     return Concordance(*(given.give_back(cast(xp, count, given.dtype) / pairs) for count in counts))
 
@@ -129,7 +130,7 @@ def _in_order_of(xp: Any, u: Array, v: Array) -> Array:
     return xp.take_along_axis(v, xp.argsort(u, axis=-1, stable=True), axis=-1)
 
 
-def _inversions(xp: Any, v: Array) -> Array:
+def _inversions(xp: Any, v: Array, device: Any) -> Array:
     """Count the pairs i < j with v_i > v_j by merging sorted runs of doubling length.
 
     Merging moves each element of the left run to the right by as many places as there are smaller
@@ -140,9 +141,8 @@ def _inversions(xp: Any, v: Array) -> Array:
     filler = xp.max(v, axis=-1, keepdims=True)  # at the end, so in order with everything
     filler = xp.broadcast_to(filler, (*v.shape[:-1], padded - width))
     v = xp.concat([v, filler], axis=-1)
-    place = xp.asarray(np.arange(padded), device=None)
-    count = xp.zeros(v.shape[:-1], dtype=xp.int64)
-    run = 1
+    place = xp.arange(padded, device=device)
+    count, run = 0, 1
     while run < padded:
         v = xp.reshape(v, (*v.shape[:-1], padded // (2 * run), 2 * run))
         order = xp.argsort(v, axis=-1, stable=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recos._arrays import Array
-from recos._blocks import spans
+from recos._blocks import Progress, spans
 from recos._screen import Hits, find_hits
 from recos._tiles import Grid, check_rows_finite, fill, generic_scores, plan, read_matrices
 from recos.metrics import Metric, aligned_scores, find_metric
@@ -51,7 +51,7 @@ def paired(
             f"X and Y: expected as many rows in each, got {x.shape[0]} and {y.shape[0]}; "
             "pairwise compares all rows with all rows"
         )
-    return given.give_back(aligned_scores(metric, given, progress))
+    return given.give_back(aligned_scores(metric, given, progress, compiled=True))
 
 
 def pairwise(
@@ -100,18 +100,23 @@ def pairwise(
     shape = (grid.x.shape[0], grid.y.shape[0])
     if grid.given.home.xp is not np and out is not None:
         raise ValueError("out: expected None, since only NumPy results can be written in place")
+    if grid.given.xp is not np or 0 in shape:  # elsewhere rows are checked as they are loaded
+        check_rows_finite(grid)
     if grid.given.xp is not np:
         return grid.given.give_back(_generic_pairwise(grid))
     on_host, dtype = grid.given.home.xp is np, grid.given.dtype
     result = np.empty(shape, grid.given.home.dtype if on_host else dtype)
     result = result if out is None else _checked_out(out, shape, result.dtype)
     if result.dtype == dtype and result.flags.c_contiguous:
-        fill(grid, slice(0, shape[0]), result, mirrored=Y is None)
+        fill(grid, slice(0, shape[0]), result, mirrored=Y is None, progress=progress)
     else:  # the result has another dtype or layout than the blocks it is made of
-        for block in grid.row_blocks():
+        blocks = grid.row_blocks()
+        steps = Progress(len(blocks), f"pairwise {grid.metric.name}", progress)
+        for block in blocks:
             scores = np.empty((block.stop - block.start, shape[1]), dtype)
             fill(grid, block, scores)
             result[block] = scores
+            steps.advance()
     return result if on_host else grid.given.give_back(result)
 
 
@@ -209,7 +214,7 @@ def above(
     [(0, 2, 1.0)]
     """
     grid = plan(X, Y, metric, memory)
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)):
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
         raise TypeError(f"threshold: expected a number, got {threshold!r}")
     if not np.isfinite(threshold):
         raise ValueError(f"threshold: expected a finite number, got {threshold!r}")
@@ -220,7 +225,7 @@ def above(
 def _one_by_one(hits: Iterator[Hits]) -> Iterator[tuple[int, int, float]]:
     for found in hits:
         order = np.lexsort((found.j, found.i))
-        for part in spans(len(order), 4096):  # Python numbers take several times the room
+        for part in spans(len(order), 512):  # Python numbers take several times the room
             picked = order[part]
             yield from zip(
                 found.i[picked].tolist(),
