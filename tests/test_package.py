@@ -47,7 +47,6 @@ def test_a_handful_of_vectors_loads_nothing_heavy():
     loaded = modules_after(
         "import recos\n"
         "for metric in recos.METRICS.values(): metric.function([1.0, 2.0], [[2.0, 1.0]] * 100)\n"
-        "recos.paired([[1.0, 2.0]] * 100, [[2.0, 1.0]] * 100)\n"
         "recos.bounds([1, 2], [3, 4])\n"
         "recos.similar([1, 2], [3, 4]), recos.discordant([1, 2], [3, 4])\n"
         "recos.concordance([1, 2], [3, 4])\n"
