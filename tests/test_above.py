@@ -401,7 +401,7 @@ def test_blocks_stay_within_their_budget(monkeypatch, budget, kind, dtype):
 @pytest.mark.parametrize(
     ("budget", "n", "threshold"),
     [
-        (2**20, 200, -1.0),
+        (2**21, 200, -1.0),
         (2**20, 200, 0.2),
         (2**20, 600, 0.95),
         (2**23, 300, -1.0),

@@ -151,7 +151,7 @@ def fill(
                     rest = slice(columns.start + known, columns.stop)
                     fresh = right.part(slice(known, None))
                     _score_tile(grid.metric, target, rest, left, fresh, room[count * width :])
-            if mirrored:
+            if mirrored and some is chunks[-1]:  # when all columns are known
                 square = target[:, rows]
                 square[...] = np.triu(square) + np.triu(square, 1).T
                 out[rows.stop :, rows] = target[:, rows.stop :].T
