@@ -172,3 +172,22 @@ def test_divide_by_norms(run, dtype, cauchy_schwarz, mean_square, shared, low, f
     np.testing.assert_allclose(room[:, first : first + m], expected, rtol=near, atol=near)
     assert (room[:, :first] == 7).all()
     assert (room[:, first + m :] == 7).all()
+
+
+@both_selves
+@all_dtypes
+@pytest.mark.parametrize("first", [0, 3])
+def test_divide_by_lengths(run, dtype, first):
+    n, m = 5, 9
+    x, y = normal(1, n, 4, dtype=dtype), normal(2, m, 4, dtype=dtype)
+    y[:3] = x[0], -2 * x[0], 0
+    over_x, over_y = 1 / np.linalg.norm(x, axis=1), 1 / np.linalg.norm(y + (y == 0), axis=1)
+    room = np.full((n, first + m + 1), 7.0, dtype)
+    room[:, first : first + m] = 1.01 * (x @ y.T)  # beyond what rounding does: it is clipped
+    run(_kernels.divide_by_lengths)(room, first, over_x.astype(dtype), over_y.astype(dtype))
+    expected = np.clip(1.01 * (x @ y.T) * over_x[:, None] * over_y, -1, 1)
+    near = NEAR[dtype]
+    np.testing.assert_allclose(room[:, first : first + m], expected, rtol=near, atol=near)
+    assert room[0, first : first + 3].tolist() == [1, -1, 0]
+    assert (room[:, :first] == 7).all()
+    assert (room[:, first + m :] == 7).all()

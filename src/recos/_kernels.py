@@ -159,3 +159,17 @@ def divide_by_norms(  # type: ignore[no-untyped-def]
             score = d / (bound if bound > 0 else one)
             score = one if score > one else score
             row[j] = low if score < low else score
+
+
+@_compile([
+    types.void(_matrix(real, readonly=False), types.int64, *[_vector(real)] * 2) for real in _REALS
+])  # fmt: skip
+def divide_by_lengths(dots, first, over_u, over_v):  # type: ignore[no-untyped-def]
+    """Turn dot products into cosines in place, given the reciprocals of the norms."""
+    one = dots.dtype.type(1)
+    for i in range(len(over_u)):
+        u, row = over_u[i], dots[i, first : first + len(over_v)]
+        for j in range(len(over_v)):
+            score = row[j] * u * over_v[j]
+            score = one if score > one else score
+            row[j] = -one if score < -one else score

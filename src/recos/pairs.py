@@ -214,7 +214,9 @@ def above(
     [(0, 2, 1.0)]
     """
     grid = plan(X, Y, metric, memory)
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
+    if isinstance(threshold, bool) or not isinstance(
+        threshold, (int, float, np.integer, np.floating)
+    ):
         raise TypeError(f"threshold: expected a number, got {threshold!r}")
     if not np.isfinite(threshold):
         raise ValueError(f"threshold: expected a finite number, got {threshold!r}")
