@@ -180,7 +180,7 @@ def test_divide_by_norms(run, dtype, cauchy_schwarz, mean_square, shared, low, f
 def test_divide_by_lengths(run, dtype, first):
     n, m = 5, 9
     x, y = normal(1, n, 4, dtype=dtype), normal(2, m, 4, dtype=dtype)
-    y[:3] = x[0], -2 * x[0], 0
+    y[:3] = x[0], -2 * x[0], 0 * x[0]
     over_x, over_y = 1 / np.linalg.norm(x, axis=1), 1 / np.linalg.norm(y + (y == 0), axis=1)
     room = np.full((n, first + m + 1), 7.0, dtype)
     room[:, first : first + m] = 1.01 * (x @ y.T)  # beyond what rounding does: it is clipped
