@@ -150,6 +150,24 @@ def test_a_threshold_at_the_score_of_any_pair_of_many_includes_it(metric, dtype)
         assert again == [hit for hit in hits if hit[2] >= score]
 
 
+@pytest.mark.parametrize(
+    "kind", ["float16", "float32", "float64", "bfloat16", "torch", "gradients"]
+)
+@pytest.mark.parametrize(("large", "threshold"), [(1000, 1e-3), (3, 1 / 3), (10, 0.1), (7, 1 / 7)])
+def test_a_threshold_is_not_rounded_to_the_dtype_of_the_scores(kind, large, threshold):
+    X, Y = [[0.0, 0, 0, 1, 0]], [[0.0, 0, 0, 1, large]]
+    if kind in ("torch", "gradients"):
+        torch = pytest.importorskip("torch")
+        X, Y = torch.tensor(X, requires_grad=kind == "gradients"), torch.tensor(Y)
+        score = paired(X, Y)[0].item()
+    else:
+        dtype = pytest.importorskip("ml_dtypes").bfloat16 if kind == "bfloat16" else np.dtype(kind)
+        X, Y = np.array(X, dtype), np.array(Y, dtype)
+        score = float(paired(X, Y)[0])
+    hits = [(0, 0, score)] if score >= threshold else []
+    assert list(above(X, Y, threshold=threshold)) == hits
+
+
 @pytest.mark.parametrize("threshold", [1, np.float32(0.5), np.float64(0.5), np.int64(1)])
 def test_a_threshold_is_any_real_number(threshold):
     hits = list(above([[1.0, 2.0], [2.0, 4.0], [2.0, 1.0]], threshold=threshold))

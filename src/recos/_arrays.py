@@ -157,13 +157,14 @@ def _dtypes(xp: Any, arrays: list[Array], names: tuple[str, ...]) -> tuple[Any, 
     """Return the dtype to compute in (32 bits or more) and that of the result."""
     floats = [_floating_family(xp, x.dtype, name) for x, name in zip(arrays, names, strict=True)]
     result = xp.result_type(*floats)
-    return (xp.float32 if xp.finfo(result).bits < 32 else result), result
+    narrow = _is_bfloat16(result) or xp.finfo(result).bits < 32
+    return (xp.float32 if narrow else result), result
 
 
 def _floating_family(xp: Any, dtype: Any, name: str) -> Any:
     if xp is np:
         dtype = dtype.newbyteorder("=")
-    if str(dtype).endswith("bfloat16"):  # not in the standard; NumPy has it from ml_dtypes
+    if _is_bfloat16(dtype):
         return dtype
     if xp.isdtype(dtype, "real floating") and xp.finfo(dtype).bits <= 64:
         return dtype
@@ -176,6 +177,11 @@ def _floating_family(xp: Any, dtype: Any, name: str) -> Any:
         f"{name}: expected real numbers (float16, bfloat16, float32, float64, integers or bool), "
         f"got dtype {dtype}"
     )
+
+
+def _is_bfloat16(dtype: Any) -> bool:
+    """Whether this is a dtype that is not in the standard; NumPy has it from ml_dtypes."""
+    return str(dtype).endswith("bfloat16")
 
 
 def _lacks_float64(xp: Any) -> bool:

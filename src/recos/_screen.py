@@ -58,6 +58,7 @@ def find_hits(
     blocks = spans(grid.x.shape[0], 4 * grid.tile) if on_host else grid.row_blocks()
     if not grid.y.shape[0] or threshold > 1:  # no similarity is larger than 1
         return
+    threshold = _least_reaching(grid, threshold)
     steps = Progress(len(blocks), f"above {grid.metric.name}", progress)
     screen = _screen(grid, threshold) if on_host else None
     for block in blocks:
@@ -130,11 +131,17 @@ def _score(grid: Grid, threshold: float, pairs: Hits) -> Hits:
     return Hits(pairs.i[reached], pairs.j[reached], scores[reached])
 
 
+def _least_reaching(grid: Grid, threshold: float) -> float:
+    """Return the least score that reaches the threshold, so that rounding it changes no hit."""
+    least = _score_dtype(grid).type(threshold)
+    with np.errstate(over="ignore"):
+        return float(least if least >= np.float64(threshold) else np.nextafter(least, np.inf))
+
+
 def _score_dtype(grid: Grid) -> np.dtype:
-    """Return the dtype in which paired would give these scores."""
-    home = grid.given.home
-    dtype: np.dtype = np.dtype(home.dtype if home.xp is np else grid.given.dtype)
-    return dtype
+    """Return the dtype in which paired would give these scores, before it sends them home."""
+    home, wide = grid.given.home, grid.given.xp.finfo(grid.given.dtype).bits == 64
+    return np.dtype(home.dtype if home.xp is np else np.float64 if wide else np.float32)
 
 
 def _unit_rows(grid: Grid, x: Array, part: slice, columns: np.ndarray) -> np.ndarray:
@@ -170,7 +177,8 @@ def _screen(grid: Grid, threshold: float) -> _Screen:
         right = _norm_columns(y, middle)[:, ::-1]
     # Twice the worst case of a float32 sum; the extra products are at most about as large as c.
     slack = 4 * (grid.x.shape[1] + 16) * float(np.finfo(np.float32).eps)
-    slack += float(np.finfo(_score_dtype(grid)).eps)  # a score may round up to the threshold
+    one = _score_dtype(grid).type(1)  # a score may round up to the threshold
+    slack += float(np.nextafter(one, one + one) - one)
     return _Screen(left, right, -slack * max(1.0, threshold) if threshold > 0 else -np.inf)
 
 
