@@ -17,6 +17,9 @@ import numpy as np
 from recos._arrays import Array, cast
 from recos._blocks import spans
 
+# Rows sorted at a time: their sorted copies stay in the cache, in memory that is used again.
+_FEW = 64
+
 
 class Terms(NamedTuple):
     """Products of u/a and v/b, where the powers of two a and b keep the numbers in range.
@@ -70,21 +73,41 @@ def aligned(xp: Any, u: Array, v: Array, *, sorts: bool) -> Terms:
 
 def aligned_compiled(u: np.ndarray, v: np.ndarray, *, sorts: bool) -> Terms:
     """Return :func:`aligned` for NumPy rows; the terms of a row do not depend on the others."""
-    from recos import _kernels  # noqa: PLC0415 - loads Numba
+    from recos._kernels import sums  # noqa: PLC0415 - loads Numba
 
     u, v = np.ascontiguousarray(u), np.ascontiguousarray(v)
     count = max(len(u), len(v)) if len(u) and len(v) else 0
-    sums, bounds = np.empty((3, count)), np.empty((2, count))
+    chain, bounds = np.empty((3, count)), np.empty((count, 2))
     scale_u, scale_v = np.ones(len(u)), np.ones(len(v))
-    _kernels.products(u, v, sums)
-    fit = (_sums_fit(sums[1, : len(u)], u, 600), _sums_fit(sums[2, : len(v)], v, 600))
+    sums.products(u, v, chain)
+    fit = (_sums_fit(chain[1, : len(u)], u, 600), _sums_fit(chain[2, : len(v)], v, 600))
     if not all(fit):
         (u, scale_u), (v, scale_v) = scaled(np, u, u.dtype), scaled(np, v, v.dtype)
-        _kernels.products(u, v, sums)
+        sums.products(u, v, chain)
     if sorts:
-        _kernels.sorted_products(np.sort(u, axis=-1), np.sort(v, axis=-1), bounds)
-    up, down = bounds if sorts else (None, None)
-    return Terms(sums[0], up, down, np.sqrt(sums[1]), np.sqrt(sums[2]), scale_u, scale_v)
+        _sorted_products(u, v, bounds)
+    up, down = bounds.T if sorts else (None, None)
+    return Terms(chain[0], up, down, np.sqrt(chain[1]), np.sqrt(chain[2]), scale_u, scale_v)
+
+
+def _sorted_products(u: np.ndarray, v: np.ndarray, bounds: np.ndarray) -> None:
+    """Sort rows a few at a time, as in :func:`_sort_and_fold`, and write both bounds."""
+    from recos._kernels import sums  # noqa: PLC0415 - loads Numba
+
+    room_u, room_v = (np.empty((min(len(x), _FEW), x.shape[1]), x.dtype) for x in (u, v))
+    for part in spans(len(bounds), _FEW):
+        some_u, some_v = (x[part] if len(x) > 1 else x for x in (u, v))
+        sums.sorted_products(
+            _sorted_into(room_u, some_u), _sorted_into(room_v, some_v), bounds[part]
+        )
+
+
+def _sorted_into(room: np.ndarray, x: np.ndarray) -> np.ndarray:
+    from recos._kernels import sorting  # noqa: PLC0415 - loads Numba
+
+    ascending = room[: len(x)]
+    sorting.sort_rows(x, ascending)
+    return ascending
 
 
 def _sums_fit(squares: np.ndarray, x: np.ndarray, exponent: int) -> bool:
@@ -111,10 +134,10 @@ def rows(
 
 def _scaled_compiled(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return NumPy rows, their scales and their norms; most rows need no scaling."""
-    from recos import _kernels  # noqa: PLC0415 - loads Numba
+    from recos._kernels import sums  # noqa: PLC0415 - loads Numba
 
     squares = np.empty(len(x))
-    _kernels.squares(x, squares)
+    sums.squares(x, squares)
     exponent = np.finfo(x.dtype).maxexp // 2
     if _sums_fit(squares, x, exponent):
         return x, np.ones(len(x), x.dtype), np.sqrt(squares).astype(x.dtype)
@@ -136,15 +159,12 @@ def _fold(xp: Any, ascending: Array) -> tuple[Array, Array]:
 
 def _sort_and_fold(x: np.ndarray, room: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Sort and fold NumPy rows a few at a time: sorted copies never leave the cache."""
-    from recos import _kernels  # noqa: PLC0415 - loads Numba
+    from recos._kernels import sums  # noqa: PLC0415 - loads Numba
 
     folded = np.empty_like(x) if room is None else room
-    few = np.empty((min(len(x), 64), x.shape[1]), x.dtype)
-    for part in spans(len(x), 64):
-        ascending = few[: part.stop - part.start]
-        ascending[...] = x[part]
-        ascending.sort(axis=-1)
-        _kernels.fold(ascending, folded[part])
+    room = np.empty((min(len(x), _FEW), x.shape[1]), x.dtype)
+    for part in spans(len(x), _FEW):
+        sums.fold(_sorted_into(room, x[part]), folded[part])
     middle = x.shape[1] - x.shape[1] // 2
     return folded[:, :middle], folded[:, middle:]
 

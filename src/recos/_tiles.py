@@ -186,14 +186,14 @@ def _score_tile(
 def _divide_by_rearrangement(
     metric: Metric, out: np.ndarray, columns: slice, left: Rows, right: Rows, scratch: np.ndarray
 ) -> None:
-    from recos import _kernels  # noqa: PLC0415 - loads Numba
+    from recos._kernels import tiles  # noqa: PLC0415 - loads Numba
 
     shape = (2, len(left.x), len(right.x))
     even, odd = scratch[: math.prod(shape)].reshape(shape)
     np.matmul(left.even, right.even.T, out=even)
     np.matmul(left.odd, right.odd.T, out=odd)
     limits = [out.dtype.type(limit) for limit in Doubt.of(out.dtype, out.dtype)]
-    doubtful = _kernels.divide_by_rearrangement(
+    doubtful = tiles.divide_by_rearrangement(
         out, columns.start, even, odd, left.norm, right.norm, *limits
     )
     if doubtful:
@@ -203,17 +203,17 @@ def _divide_by_rearrangement(
 def _divide_by_norms(
     metric: Metric, out: np.ndarray, columns: slice, left: Rows, right: Rows
 ) -> None:
-    from recos import _kernels  # noqa: PLC0415 - loads Numba
+    from recos._kernels import tiles  # noqa: PLC0415 - loads Numba
 
     if metric.weights == Weights(cauchy_schwarz=1):  # the cosine, at half the time
         over = (
             np.divide(1, x.norm, where=x.norm > 0, out=np.zeros_like(x.norm)) for x in (left, right)
         )
-        _kernels.divide_by_lengths(out, columns.start, *over)
+        tiles.divide_by_lengths(out, columns.start, *over)
         return
     scales = [left.scale, right.scale]
     weights = [metric.weights.cauchy_schwarz, metric.weights.mean_square, metric.weights.dot]
-    _kernels.divide_by_norms(
+    tiles.divide_by_norms(
         out,
         columns.start,
         left.norm,

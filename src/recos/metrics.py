@@ -26,8 +26,8 @@ from recos._arrays import Array, Inputs, cast, check_finite, full_precision, rea
 from recos._blocks import Progress, run_blocks, spans
 from recos._terms import Doubt, Terms, aligned, aligned_compiled, aligned_exactly
 
-# Numbers that one block of work holds of each input: its copies then stay in the cache.
-_BLOCK_NUMBERS = 2**17
+# Numbers that one block of work holds of each input.
+_BLOCK_NUMBERS = 2**19
 # From this many numbers on, compiled loops repay loading Numba.
 _WORTH_COMPILING = 2**15
 
