@@ -64,6 +64,9 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str:
+    """Return the commit; a machine that has a copy without history is told it by a variable."""
+    if told := os.environ.get("RECOS_COMMIT"):
+        return told
     git = ["git", "-C", str(Path(__file__).parent)]
     commit = subprocess.run(
         [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False

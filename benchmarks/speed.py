@@ -48,7 +48,7 @@ def measure_pairwise(rng) -> dict[str, float]:
             "tanimoto": lambda: recos.pairwise(X, Y, metric="tanimoto"),
             "paper": lambda: paper.broadcast(X[:rows], Y),
         },
-        rounds=9,
+        rounds=15,
     )
     ratios = {name: ratio(seconds, name, "product") for name in seconds if name != "product"}
     ratios["paper"] *= len(X) / rows
@@ -65,7 +65,7 @@ def measure_cosine(rng) -> dict[str, float]:
             "scikit-learn": lambda: cosine_similarity(X, Y),
             "numkong": partial(numkong_angulars, X, Y),
         },
-        rounds=9,
+        rounds=15,
     )
     return {name: ratio(seconds, name, "product") for name in seconds if name != "product"}
 
