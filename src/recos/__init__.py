@@ -1,8 +1,15 @@
-"""Similarities that see what cosine misses: one numerator over four bounds."""
+"""Similarities that see what cosine misses: one numerator over four bounds.
 
-from recos.metrics import METRICS, Bounds, Metric, bounds, cos, decos, recos, tanimoto
-from recos.ordering import Concordance, concordance, discordant, similar
-from recos.pairs import above, iter_pairwise, paired, pairwise
+Names are loaded where they are first used, so that importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recos.metrics import METRICS, Bounds, Metric, bounds, cos, decos, recos, tanimoto
+    from recos.ordering import Concordance, concordance, discordant, similar
+    from recos.pairs import above, iter_pairwise, paired, pairwise
 
 __all__ = [
     "METRICS",
@@ -24,3 +31,19 @@ __all__ = [
 ]
 
 __version__ = "0.1.0.dev0"
+
+_MODULES = ("metrics", "ordering", "pairs")
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        for module in _MODULES:
+            found = vars(import_module(f"recos.{module}"))
+            if name in found:
+                globals()[name] = found[name]
+                return found[name]
+    raise AttributeError(f"module 'recos' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
