@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from recos.metrics import METRICS, Bounds, Metric, bounds, cos, decos, recos, tanimoto
     from recos.ordering import Concordance, concordance, discordant, similar
     from recos.pairs import above, iter_pairwise, paired, pairwise
+    from recos.search import Pairs, TopK, mine_pairs, range_search, recall, rerank, topk
 
 __all__ = [
     "METRICS",
     "Bounds",
     "Concordance",
     "Metric",
+    "Pairs",
+    "TopK",
     "above",
     "bounds",
     "concordance",
@@ -23,16 +26,21 @@ __all__ = [
     "decos",
     "discordant",
     "iter_pairwise",
+    "mine_pairs",
     "paired",
     "pairwise",
+    "range_search",
+    "recall",
     "recos",
+    "rerank",
     "similar",
     "tanimoto",
+    "topk",
 ]
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("metrics", "ordering", "pairs")
+_MODULES = ("metrics", "ordering", "pairs", "search")
 
 
 def __getattr__(name: str) -> object:

@@ -65,9 +65,17 @@ def read(*values: Any, names: tuple[str, ...], axis: int = -1) -> Inputs:
             )
     home = Home(xp, device, result_dtype)
     if xp is not np and all(_is_on_host(x) for x in arrays):
-        xp, arrays = np, [_host_view(x) for x in arrays]
-        dtype = np.dtype(np.float64 if home.xp.finfo(dtype).bits == 64 else np.float32)
+        return on_host(Inputs(xp, tuple(arrays), dtype, names, home))
     return Inputs(xp, tuple(arrays), dtype, names, home)
+
+
+def on_host(given: Inputs) -> Inputs:
+    """Return the same inputs as NumPy arrays; gradients are not followed."""
+    if given.xp is np:
+        return given
+    wide = given.home.xp.finfo(given.dtype).bits == 64
+    arrays = tuple(to_numpy(x) for x in given.arrays)
+    return given._replace(xp=np, arrays=arrays, dtype=np.dtype(np.float64 if wide else np.float32))
 
 
 def cast(xp: Any, x: Array, dtype: Any) -> Array:
@@ -112,6 +120,7 @@ def to_numpy(x: Array) -> np.ndarray:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         x = x.detach().cpu()
+        x = x.float() if x.dtype == torch.bfloat16 else x  # NumPy has no bfloat16
     elif hasattr(x, "get"):  # CuPy
         x = x.get()
     host: np.ndarray = np.asarray(x)
@@ -221,11 +230,3 @@ def _is_on_host(x: Array) -> bool:
     if jax is not None and isinstance(x, jax.Array):
         return all(device.platform == "cpu" for device in x.devices())
     return False
-
-
-def _host_view(x: Array) -> np.ndarray:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
-        x = x.detach()
-        x = x.float() if x.dtype == torch.bfloat16 else x
-    return to_numpy(x)

@@ -15,7 +15,7 @@ exactly as aligned rows are, so the result does not depend on how the pairs were
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,17 @@ class _Screen(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     least: float
+
+
+def read_threshold(threshold: Any) -> float:
+    """Return a threshold as a number."""
+    if isinstance(threshold, bool) or not isinstance(
+        threshold, (int, float, np.integer, np.floating)
+    ):
+        raise TypeError(f"threshold: expected a number, got {threshold!r}")
+    if not np.isfinite(threshold):
+        raise ValueError(f"threshold: expected a finite number, got {threshold!r}")
+    return float(threshold)
 
 
 def find_hits(

@@ -91,7 +91,7 @@ def aligned_compiled(u: np.ndarray, v: np.ndarray, *, sorts: bool) -> Terms:
 
 
 def _sorted_products(u: np.ndarray, v: np.ndarray, bounds: np.ndarray) -> None:
-    """Sort rows a few at a time, as in :func:`_sort_and_fold`, and write both bounds."""
+    """Sort rows a few at a time, as in :func:`sort_and_fold`, and write both bounds."""
     from recos._kernels import sums  # noqa: PLC0415 - loads Numba
 
     room_u, room_v = (np.empty((min(len(x), _FEW), x.shape[1]), x.dtype) for x in (u, v))
@@ -126,7 +126,7 @@ def rows(
     x, scale, norm = _scaled_compiled(x) if xp is np else (*scaled(xp, x, x.dtype), None)
     even = odd = None
     if sorts:
-        even, odd = _sort_and_fold(x, room) if xp is np else _fold(xp, xp.sort(x, axis=-1))
+        even, odd = sort_and_fold(x, room) if xp is np else _fold(xp, xp.sort(x, axis=-1))
         if right and x.shape[-1] % 2:  # the middle is its own mirror image: it counts twice
             even = xp.concat([even[:, :-1], 2 * even[:, -1:]], axis=-1)
     return Rows(x, even, odd, norms(xp, x) if norm is None else norm, scale)
@@ -157,7 +157,7 @@ def _fold(xp: Any, ascending: Array) -> tuple[Array, Array]:
     return xp.concat([high + low, ascending[..., half : width - half]], axis=-1), high - low
 
 
-def _sort_and_fold(x: np.ndarray, room: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def sort_and_fold(x: np.ndarray, room: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Sort and fold NumPy rows a few at a time: sorted copies never leave the cache."""
     from recos._kernels import sums  # noqa: PLC0415 - loads Numba
 

@@ -18,8 +18,8 @@ from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
 from recos.metrics import Metric, Weights, divide, find_metric
 
 
-def read_matrices(X: Any, Y: Any) -> Inputs:
-    given = read(X, Y, names=("X", "Y"))
+def read_matrices(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> Inputs:
+    given = read(X, Y, names=names)
     for x, name in zip(given.arrays, given.names, strict=True):
         if x.ndim != 2:
             raise ValueError(

@@ -321,14 +321,26 @@ def score_rows(
     xp = given.xp
     terms = _aligned_terms(given, u, v, sorts=metric.sorts, first_row=first_row, compiled=compiled)
     scores = divide(xp, metric, terms)
-    if xp is not np or not metric.sorts:
-        return scores
-    doubtful = Doubt.of(given.dtype, np.float64).pairs(terms)
-    if not doubtful.any():
-        return scores
-    scores = np.asarray(scores)
-    picked = [np.broadcast_to(x, (*scores.shape, x.shape[-1]))[doubtful] for x in (u, v)]
-    scores[doubtful] = divide(np, metric, aligned_exactly(*picked))
+    if xp is np and metric.sorts:
+        return _mended(metric, np.asarray(scores), terms, given.dtype, u, v)
+    return scores
+
+
+def exact_scores(metric: Metric, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return the similarities of aligned NumPy rows in float64, whatever they are stored in."""
+    terms = aligned_compiled(u, v, sorts=metric.sorts)
+    scores = np.asarray(divide(np, metric, terms))
+    return _mended(metric, scores, terms, np.float64, u, v) if metric.sorts else scores
+
+
+def _mended(
+    metric: Metric, scores: np.ndarray, terms: Terms, dtype: Any, u: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    """Return scores with those that rounding spoils computed exactly."""
+    doubtful = Doubt.of(dtype, np.float64).pairs(terms)
+    if doubtful.any():
+        picked = [np.broadcast_to(x, (*scores.shape, x.shape[-1]))[doubtful] for x in (u, v)]
+        scores[doubtful] = divide(np, metric, aligned_exactly(*picked))
     return scores
 
 

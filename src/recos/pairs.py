@@ -13,7 +13,7 @@ import numpy as np
 
 from recos._arrays import Array
 from recos._blocks import Progress, spans
-from recos._screen import Hits, find_hits
+from recos._screen import Hits, find_hits, read_threshold
 from recos._tiles import Grid, check_rows_finite, fill, generic_scores, plan, read_matrices
 from recos.metrics import Metric, aligned_scores, find_metric
 
@@ -213,15 +213,9 @@ def above(
     >>> list(recos.above(X, threshold=0.99))
     [(0, 2, 1.0)]
     """
-    grid = plan(X, Y, metric, memory)
-    if isinstance(threshold, bool) or not isinstance(
-        threshold, (int, float, np.integer, np.floating)
-    ):
-        raise TypeError(f"threshold: expected a number, got {threshold!r}")
-    if not np.isfinite(threshold):
-        raise ValueError(f"threshold: expected a finite number, got {threshold!r}")
+    grid, threshold = plan(X, Y, metric, memory), read_threshold(threshold)
     check_rows_finite(grid)
-    return _one_by_one(find_hits(grid, float(threshold), upper=Y is None, progress=progress))
+    return _one_by_one(find_hits(grid, threshold, upper=Y is None, progress=progress))
 
 
 def _one_by_one(hits: Iterator[Hits]) -> Iterator[tuple[int, int, float]]:

@@ -1,0 +1,213 @@
+"""Exact top k of rows whose features are known: one matrix product, limits, and a few exact scores.
+
+The product of the queries with the rows as they lie, in float32, is made tile by tile. A compiled
+loop turns it into limits of the score and keeps the rows that may be among the k best of a query
+(``_kernels/select``). Nothing that may is lost: the limits include the rounding of the product.
+What is kept is scored in float64. Parts of the rows and of the queries go to different threads, and
+the best of the parts are merged.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recos._blocks import Progress, count_threads, run_blocks, spans
+from recos.metrics import Metric, exact_scores
+from recos.profiles import Features, Norms, Profiles
+
+_QUERIES = 512  # that a thread takes at a time, at most
+_PRODUCTS = 2**19  # numbers of a tile of products, which then stays in the cache
+_TILE = 1024, 2**14  # rows of a tile, at least and at most
+_FIRST = 256  # rows of the first tile, which nothing is ruled out of
+_CLOSE = 0.003  # how much more of the square of the residual a few features may leave than all
+_SCORED = 2**19  # numbers of each side that are scored at a time
+
+
+class Found(NamedTuple):
+    """The best rows of each query in float64, missing ones -1 with a score of -inf, and the work.
+
+    ``scored`` is how many rows were scored exactly for each query.
+    """
+
+    scores: np.ndarray
+    indices: np.ndarray
+    scored: np.ndarray
+
+    @classmethod
+    def none(cls, queries: int, k: int) -> Found:
+        """Return room for what is to be found."""
+        empty = np.full((queries, k), -np.inf), np.full((queries, k), -1)
+        return cls(*empty, np.zeros(queries, np.int64))
+
+
+class Corpus(NamedTuple):
+    """Rows to search: any array of shape (n, d), what is known of each, and which may be found.
+
+    ``columns`` are the first few features and the residual that goes with these, (few + 1, n);
+    ``allowed`` has no length where all rows may be found. Rows are scored exactly as ``dtype``.
+    """
+
+    rows: Any
+    dtype: np.dtype
+    shape: Profiles | Norms
+    features: Features
+    columns: np.ndarray
+    allowed: np.ndarray
+
+    def tile(self, part: slice) -> np.ndarray:
+        """Return consecutive rows as float32."""
+        with np.errstate(over="ignore"):  # nothing is concluded from rows that overflow
+            return np.ascontiguousarray(self.rows[part], np.float32)
+
+    def exact(self, which: np.ndarray) -> np.ndarray:
+        """Return some rows as they are stored."""
+        return np.ascontiguousarray(self.rows[which], self.dtype)
+
+
+def make_corpus(
+    rows: Any,
+    dtype: np.dtype,
+    shape: Profiles | Norms,
+    features: Features,
+    allowed: np.ndarray | None = None,
+) -> Corpus:
+    """Return rows ready to be searched; the fewest features that tell nearly all come first."""
+    some = Features(*(x[:: max(1, len(x) // 4096)] for x in features))
+    spread = [np.mean(some.residual(few).astype(np.float64) ** 2) for few in range(shape.rank + 1)]
+    few = next(few for few in range(1, shape.rank + 1) if spread[few] <= spread[-1] + _CLOSE)
+    columns = np.vstack([features.table[:, :few].T, features.residual(few)])
+    allowed = np.zeros(0, bool) if allowed is None else allowed
+    return Corpus(rows, dtype, shape, features, columns, allowed)
+
+
+def search(
+    metric: Metric,
+    queries: np.ndarray,
+    corpus: Corpus,
+    k: int,
+    own: np.ndarray | None = None,
+    *,
+    memory: int,
+    progress: bool | None = None,
+) -> Found:
+    """Return the k best rows for each query; row ``own[i]`` is not to be found for query i.
+
+    Memory is in bytes, and what the threads may hold.
+    """
+    size, threads = len(corpus.features.over), count_threads()
+    groups, tile = _plan(len(queries), queries.shape[1], k, memory // threads)
+    shares = spans(size, max(_FIRST, -(-size // -(-threads // len(groups)))))
+    jobs = [(group, share) for group in groups for share in shares]
+
+    def work(job: tuple[slice, slice]) -> Found:
+        group, share = job
+        mine = np.full(len(queries[group]), -1) if own is None else own[group]
+        some = np.ascontiguousarray(queries[group], corpus.dtype)
+        return _scored(metric, some, corpus, k, _candidates(some, corpus, k, mine, share, tile))
+
+    found = run_blocks(work, jobs, Progress(len(jobs), f"search {metric.name}", progress))
+    step = len(shares)
+    parts = [merge(found[at : at + step], k) for at in range(0, len(found), step)]
+    return Found(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+
+
+def _plan(queries: int, width: int, k: int, memory: int) -> tuple[list[slice], int]:
+    """Return groups of queries, and how many rows make a tile."""
+    group = max(1, min(_QUERIES, -(-queries // count_threads())))
+
+    def tile() -> int:
+        return max(min(max(_PRODUCTS // group, _TILE[0]), _TILE[1]), k)
+
+    # Of each query: itself in three kinds, products, candidates; of each row: itself as float32.
+    while group > 1 and group * (24 * width + 36 * tile()) + 4 * width * tile() > memory // 2:
+        group //= 2
+    room = memory // 2 // (36 * group + 4 * width)
+    return spans(queries, group), max(k, 16, min(tile(), room))
+
+
+def merge(parts: list[Found], k: int) -> Found:
+    """Return the best of what was found in parts of the rows."""
+    if len(parts) == 1:
+        return parts[0]
+    scores, indices = (np.hstack([part[field] for part in parts]) for field in (0, 1))
+    order = np.lexsort((indices, -scores), axis=1)[:, :k]
+    scores, indices = (np.take_along_axis(x, order, axis=1) for x in (scores, indices))
+    return Found(scores, indices, np.sum([part.scored for part in parts], axis=0))
+
+
+class _Queries(NamedTuple):
+    """Unit queries, and what the features of rows are multiplied with."""
+
+    rows: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+
+
+def _prepare(queries: np.ndarray, corpus: Corpus) -> _Queries:
+    features = corpus.shape.transform(queries)
+    wide = queries.astype(np.float64)
+    wide /= np.maximum(np.abs(wide).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    norm = np.sqrt(np.vecdot(wide, wide))[:, None]
+    unit = np.divide(wide, norm, where=norm > 0, out=wide).astype(np.float32)
+    few = len(corpus.columns) - 1
+    sides = (
+        np.hstack([side, features._replace(table=side).residual(few)[:, None]])
+        for side in corpus.shape.as_queries(features.table)
+    )
+    return _Queries(unit, *(np.ascontiguousarray(side) for side in sides))
+
+
+def _candidates(
+    queries: np.ndarray, corpus: Corpus, k: int, own: np.ndarray, share: slice, size: int
+) -> list[np.ndarray]:
+    """Return the rows among some that may be among the k best of each query."""
+    from recos._kernels import select  # noqa: PLC0415 - loads Numba
+
+    unit, up, down = _prepare(queries, corpus)
+    most, few = corpus.shape.most, len(corpus.columns) - 1
+    size = min(size, share.stop - share.start)
+    heaps, counts = np.full((len(unit), k), -np.inf), np.zeros(len(unit), np.int64)
+    rows: np.ndarray = np.empty((len(unit), 2 * size), np.int64)
+    uppers: np.ndarray = np.empty((len(unit), 2 * size))
+    products = np.empty(len(unit) * size, np.float32)
+    start = min(share.start + min(_FIRST, size), share.stop)
+    for part in [slice(share.start, start), *spans(share.stop, size, start)]:
+        dots = products[: len(unit) * (part.stop - part.start)].reshape(len(unit), -1)
+        np.matmul(unit, corpus.tile(part).T, out=dots)
+        over, error, table = (field[part] for field in corpus.features)
+        columns = np.ascontiguousarray(corpus.columns[:, part])
+        done = 0
+        while True:
+            done = select.sweep(
+                dots, done, over, error, columns, table, up, down, few, most,
+                corpus.allowed[part], own, part.start, heaps, rows, uppers, counts,
+            )  # fmt: skip
+            if done == len(unit):
+                break
+            rows, uppers = _doubled(rows), _doubled(uppers)
+    reached = uppers >= heaps[:, :1]
+    return [rows[i, :count][reached[i, :count]] for i, count in enumerate(counts)]
+
+
+def _doubled(room: np.ndarray) -> np.ndarray:
+    return np.hstack([room, np.empty_like(room)])
+
+
+def _scored(
+    metric: Metric, queries: np.ndarray, corpus: Corpus, k: int, lists: list[np.ndarray]
+) -> Found:
+    """Return the k best candidates of each query."""
+    scored = np.array([len(rows) for rows in lists])
+    query, row = np.repeat(np.arange(len(lists)), scored), np.concatenate(lists)
+    scores = np.empty(len(row))
+    for part in spans(len(row), max(1, _SCORED // queries.shape[1])):
+        scores[part] = exact_scores(metric, queries[query[part]], corpus.exact(row[part]))
+    order = np.lexsort((row, -scores, query))
+    place = np.arange(len(row)) - np.repeat(np.cumsum(scored) - scored, scored)
+    kept = order[place < k]
+    best = Found.none(len(lists), k)._replace(scored=scored)
+    best.scores[query[kept], place[place < k]] = scores[kept]
+    best.indices[query[kept], place[place < k]] = row[kept]
+    return best

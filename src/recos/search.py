@@ -1,0 +1,431 @@
+"""The best rows for each query: exact top k, re-ranking, ranges and pairs.
+
+``topk`` screens all rows with one matrix product and certified limits (``_scan``), then scores the
+few that may be among the best in float64. The result is that of scoring everything in float64,
+ordered by score, then by index.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recos._arrays import Array, Inputs, on_host, read, to_numpy
+from recos._blocks import parse_memory, spans
+from recos._scan import Found, make_corpus, merge, search
+from recos._screen import find_hits, read_threshold
+from recos._tiles import check_rows_finite, plan, read_matrices
+from recos.metrics import Metric, exact_scores, find_metric
+from recos.profiles import choose_rank, describe, fit
+
+_SCORED = 2**19  # numbers of each side that are scored at a time
+
+
+class TopK(NamedTuple):
+    """The best rows for each query, best first; equal scores in order of their indices.
+
+    Attributes
+    ----------
+    scores : array, shape (queries, k)
+        Similarities, descending.
+    indices : array of int64, shape (queries, k)
+        Row numbers.
+    """
+
+    scores: Array
+    indices: Array
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows and their similarities.
+
+    Attributes
+    ----------
+    i, j : numpy.ndarray of int64, shape (n,)
+        Row numbers.
+    scores : numpy.ndarray, shape (n,)
+        Similarities.
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    scores: np.ndarray
+
+
+def topk(
+    queries: Any,
+    corpus: Any,
+    k: int = 10,
+    /,
+    *,
+    metric: str | Metric = "recos",
+    where: Any = None,
+    exclude_self: bool = False,
+    memory: str | int = "256MiB",
+    progress: bool | None = None,
+) -> TopK:
+    """Return the k most similar rows of a corpus for each query, exactly.
+
+    Parameters
+    ----------
+    queries : array, shape (n, d)
+        Rows to find others for.
+    corpus : array, shape (m, d)
+        Rows to search. To search them again and again, make an `Index`.
+    k : int
+        How many to find; fewer are returned where there are fewer.
+    metric : str
+        ``recos``, ``cos``, ``decos`` or ``tanimoto``.
+    where : array of bool, shape (m,), or of int, optional
+        Which rows may be found: a mask, or row numbers.
+    exclude_self : bool
+        Whether queries are the rows of the corpus, and must not find themselves.
+    memory : str or int
+        How much to use beside the inputs and the result, such as ``"256MiB"``.
+    progress : bool, optional
+        Whether to show progress; by default on a terminal, once it takes more than two seconds.
+
+    Returns
+    -------
+    TopK
+        Named tuple (scores, indices) of arrays of shape (n, k). Scores have the array kind and
+        floating family of the inputs; they were compared in float64.
+
+    Examples
+    --------
+    >>> import recos
+    >>> corpus = [[1.0, 8.5, 2.0, 4.0], [2.0, 5.5, 1.0, 4.0], [-1.0, -2.0, -1.0, 0.0]]
+    >>> scores, indices = recos.topk([[1.0, 5.5, 2.0, 4.0]], corpus, 2)
+    >>> indices
+    array([[0, 1]])
+    """
+    metric, budget = find_metric(metric), parse_memory(memory)
+    given = on_host(read_matrices(queries, corpus, names=("queries", "corpus")))
+    rows, stored = given.arrays
+    allowed = read_where(where, len(stored))
+    own = np.arange(len(rows)) if exclude_self else None
+    if exclude_self and len(rows) != len(stored):
+        raise ValueError(
+            f"exclude_self: expected as many queries as corpus rows, since query i is row i; got "
+            f"{len(rows)} and {len(stored)}"
+        )
+    most = len(stored) if allowed is None else int(allowed.sum())
+    k = min(read_k(k), most - exclude_self if most else 0)
+    if not (k > 0 and len(rows)):
+        return _give_back(given, Found.none(len(rows), 0))
+    rank = choose_rank(stored.shape[1], 4)
+    shape = fit(metric, stored, rank)
+    # A quarter for what is known of rows, the rest for what the threads hold of queries and tiles.
+    section = max(2 * k, 1024, budget // 4 // (8 * (rank + 4)))
+    found: list[Found] = []
+    for part in spans(len(stored), section):
+        features = describe(shape, stored[part], given.dtype, name="corpus", first=part.start)
+        some = make_corpus(
+            stored[part], given.dtype, shape, features, None if allowed is None else allowed[part]
+        )
+        mine = None if own is None else own - part.start
+        best = search(metric, rows, some, k, mine, memory=budget // 2, progress=progress)
+        best.indices[best.indices >= 0] += part.start
+        found = [merge([*found, best], k)]
+    return _give_back(given, found[0])
+
+
+def rerank(
+    queries: Any,
+    vectors: Any,
+    /,
+    *,
+    candidates: Any = None,
+    k: int | None = None,
+    metric: str | Metric = "recos",
+) -> TopK:
+    """Order candidates that another engine proposed by their exact similarity.
+
+    Parameters
+    ----------
+    queries : array, shape (n, d)
+        Rows that candidates were proposed for.
+    vectors : array, shape (m, d) or (n, c, d)
+        The rows that candidates number, or the candidates of each query themselves.
+    candidates : array of int, shape (n, c), optional
+        Row numbers, -1 where there is none. A row that comes twice counts once. By default all rows
+        are candidates.
+    k : int, optional
+        How many to keep; by default all.
+    metric : str
+        ``recos``, ``cos``, ``decos`` or ``tanimoto``.
+
+    Returns
+    -------
+    TopK
+        Named tuple (scores, indices), best first. Indices are row numbers, or places among the
+        candidates where ``vectors`` are these; where candidates are missing, they are -1 and the
+        scores -inf, at the end.
+
+    Examples
+    --------
+    >>> import recos
+    >>> vectors = [[1.0, 8.5, 2.0, 4.0], [2.0, 5.5, 1.0, 4.0], [-1.0, -2.0, -1.0, 0.0]]
+    >>> recos.rerank([[1.0, 5.5, 2.0, 4.0]], vectors, candidates=[[2, 1, 0, -1]], k=2).indices
+    array([[0, 1]])
+    """
+    metric = find_metric(metric)
+    given = on_host(read(queries, vectors, names=("queries", "vectors")))
+    rows, stored = given.arrays
+    for_each = stored.ndim == 3
+    if rows.ndim != 2 or stored.ndim not in (2, 3) or (for_each and len(stored) != len(rows)):
+        raise ValueError(
+            "queries and vectors: expected shapes (n, d) and (m, d) or (n, c, d), got "
+            f"{rows.shape} and {stored.shape}"
+        )
+    count = stored.shape[-2]
+    which = _read_candidates(candidates, len(rows), count)
+    k = which.shape[1] if k is None else min(read_k(k), which.shape[1])
+    scores = np.full(which.shape, -np.inf)
+    query, place = np.nonzero(which >= 0)
+    row = which[query, place]
+    for part in spans(len(row), max(1, _SCORED // rows.shape[1])):
+        picked = (query[part], row[part]) if for_each else row[part]
+        pair = [np.ascontiguousarray(x, given.dtype) for x in (rows[query[part]], stored[picked])]
+        found = exact_scores(metric, *pair)
+        if np.isnan(found).any():
+            for x, name, number in zip(pair, given.names, (query[part], row[part]), strict=True):
+                _check_finite(x, name, number)
+        scores[query[part], place[part]] = found
+    order = np.lexsort((which, -scores), axis=1)[:, :k]
+    scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
+    return _give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))
+
+
+def recall(found: Any, truth: TopK, k: int | None = None) -> float:
+    """Return the share of the true best that were found; any of equal scores is as good.
+
+    Parameters
+    ----------
+    found : TopK or array of int, shape (n, ...)
+        What a search returned: with its exact scores, or row numbers alone.
+    truth : TopK, shape (n, ...)
+        The exact result. Ties at its end are known only as far as it goes: ask it for more than k
+        where row numbers alone are compared.
+    k : int, optional
+        How many of the best count; by default as many as ``truth`` has.
+
+    Returns
+    -------
+    float
+        Mean over the queries of the share of the k best that are among the first k found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import recos
+    >>> truth = recos.TopK(np.array([[0.9, 0.8, 0.8]]), np.array([[4, 2, 7]]))
+    >>> recos.recall([[4, 7]], truth, k=2)
+    1.0
+    """
+    scores, indices = (to_numpy(x) for x in truth)
+    k = indices.shape[1] if k is None else min(read_k(k), indices.shape[1])
+    rows = to_numpy(found.indices if isinstance(found, TopK) else np.asarray(found))[:, :k]
+    if len(rows) != len(indices):
+        raise ValueError(
+            f"found and truth: expected as many queries in each, got {len(rows)} and {len(indices)}"
+        )
+    if not rows.size:
+        return 1.0 if not k else 0.0
+    least = scores[:, k - 1 : k]
+    good = np.where(scores >= least, indices, -1)
+    hits = (rows[:, :, None] == good[:, None, :]).any(axis=2) & (rows >= 0)
+    if isinstance(found, TopK):
+        hits |= to_numpy(found.scores)[:, :k] >= least
+    return float(hits.sum() / (len(rows) * k))
+
+
+def range_search(
+    queries: Any,
+    corpus: Any,
+    /,
+    threshold: float,
+    *,
+    metric: str | Metric = "recos",
+    memory: str | int = "256MiB",
+    progress: bool | None = None,
+) -> Pairs:
+    """Return every row whose similarity to a query reaches a threshold.
+
+    `recos.above` yields the same pairs one by one, where there are too many to hold.
+
+    Parameters
+    ----------
+    queries : array, shape (n, d)
+        Rows to find others for.
+    corpus : array, shape (m, d)
+        Rows to search.
+    threshold : float
+        The least similarity to report.
+    metric : str
+        ``recos``, ``cos``, ``decos`` or ``tanimoto``.
+    memory : str or int
+        How much to use beside the inputs and the result.
+    progress : bool, optional
+        Whether to show progress; by default on a terminal, once it takes more than two seconds.
+
+    Returns
+    -------
+    Pairs
+        Named tuple (i, j, scores): query, row and similarity, ordered by query, then from the best
+        down, then by row.
+
+    Examples
+    --------
+    >>> import recos
+    >>> corpus = [[1.0, 8.5, 2.0, 4.0], [2.0, 5.5, 1.0, 4.0], [-1.0, -2.0, -1.0, 0.0]]
+    >>> recos.range_search([[1.0, 5.5, 2.0, 4.0]], corpus, 0.9).j
+    array([0, 1])
+    """
+    found = _reaching(queries, corpus, threshold, metric, memory, progress)
+    order = np.lexsort((found.j, -found.scores, found.i))
+    return Pairs(*(field[order] for field in found))
+
+
+def mine_pairs(
+    X: Any,
+    /,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    max_pairs: int | None = None,
+    metric: str | Metric = "recos",
+    memory: str | int = "256MiB",
+    progress: bool | None = None,
+) -> Pairs:
+    """Return the most similar pairs of rows: duplicates, paraphrases.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+        Rows.
+    threshold : float, optional
+        Return all pairs that reach it.
+    k : int, optional
+        Return the pairs of each row with its k best. Exactly one of the two is needed.
+    max_pairs : int, optional
+        How many pairs to keep at most.
+    metric : str
+        ``recos``, ``cos``, ``decos`` or ``tanimoto``.
+    memory : str or int
+        How much to use beside the inputs and the result.
+    progress : bool, optional
+        Whether to show progress; by default on a terminal, once it takes more than two seconds.
+
+    Returns
+    -------
+    Pairs
+        Named tuple (i, j, scores) with i < j, from the best down, then by i and j.
+
+    Examples
+    --------
+    >>> import recos
+    >>> X = [[1.0, 5.5, 2.0, 4.0], [2.0, 5.5, 1.0, 4.0], [1.0, 8.5, 2.0, 4.0]]
+    >>> recos.mine_pairs(X, k=1, max_pairs=1)
+    Pairs(i=array([0]), j=array([2]), scores=array([1.]))
+    """
+    if (threshold is None) == (k is None):
+        raise ValueError(
+            f"threshold and k: expected exactly one of them, got {threshold!r} and {k!r}"
+        )
+    if threshold is not None:
+        found = _reaching(X, None, threshold, metric, memory, progress)
+    else:
+        best = topk(
+            X, X, k or 0, metric=metric, exclude_self=True, memory=memory, progress=progress
+        )
+        scores, other = (to_numpy(x) for x in best)
+        row = np.broadcast_to(np.arange(len(other))[:, None], other.shape)
+        low, high = np.minimum(row, other).ravel(), np.maximum(row, other).ravel()
+        _, once = np.unique(np.stack([low, high]), axis=1, return_index=True)
+        found = Pairs(low[once], high[once], scores.ravel()[once])
+    order = np.lexsort((found.j, found.i, -found.scores))
+    order = order if max_pairs is None else order[: read_k(max_pairs, "max_pairs")]
+    return Pairs(*(field[order] for field in found))
+
+
+def _reaching(
+    X: Any, Y: Any, threshold: float, metric: Any, memory: Any, progress: bool | None
+) -> Pairs:
+    grid = plan(X, Y, metric, memory)
+    check_rows_finite(grid)
+    parts = list(find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress))
+    if not parts:
+        return Pairs(np.empty(0, int), np.empty(0, int), np.empty(0))
+    return Pairs(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+
+
+def read_k(k: Any, name: str = "k") -> int:
+    """Return how many are asked for."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"{name}: expected a whole number of at least 1, got {k!r}")
+    if k < 1:
+        raise ValueError(f"{name}: expected a whole number of at least 1, got {k!r}")
+    return int(k)
+
+
+def read_where(where: Any, size: int) -> np.ndarray | None:
+    """Return a filter as a mask, None where everything passes."""
+    if where is None:
+        return None
+    chosen = to_numpy(np.asarray(where) if isinstance(where, (list, tuple, range)) else where)
+    if chosen.dtype == bool and chosen.shape == (size,):
+        return np.ascontiguousarray(chosen)
+    if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not chosen.size):
+        raise ValueError(
+            f"where: expected a mask of {size} bools or row numbers, got shape {chosen.shape} of "
+            f"{chosen.dtype}"
+        )
+    _check_rows(chosen, 0, size, "where")
+    mask = np.zeros(size, bool)
+    mask[chosen.astype(np.int64)] = True
+    return mask
+
+
+def _read_candidates(candidates: Any, queries: int, size: int) -> np.ndarray:
+    """Return row numbers for each query, with -1 in the place of those that came before."""
+    if candidates is None:
+        return np.broadcast_to(np.arange(size), (queries, size))
+    which = np.array(to_numpy(np.asarray(candidates)))
+    if which.ndim != 2 or len(which) != queries or not np.issubdtype(which.dtype, np.integer):
+        raise ValueError(
+            f"candidates: expected row numbers of shape ({queries}, c), got shape {which.shape} of "
+            f"{which.dtype}"
+        )
+    _check_rows(which, -1, size, "candidates")
+    order = np.argsort(which, axis=1, kind="stable")
+    ascending = np.take_along_axis(which, order, axis=1)
+    again = np.zeros(which.shape, bool)
+    np.put_along_axis(again, order[:, 1:], ascending[:, 1:] == ascending[:, :-1], axis=1)
+    return np.where(again, -1, which).astype(np.int64)
+
+
+def _check_rows(which: np.ndarray, least: int, size: int, name: str) -> None:
+    wrong = which[(which < least) | (which >= size)]
+    if wrong.size:
+        raise ValueError(
+            f"{name}: expected row numbers from {least} to {size - 1}, got {wrong.flat[0]}"
+        )
+
+
+def _check_finite(x: np.ndarray, name: str, number: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"{name}: expected finite numbers, got NaN or infinity in row {number[bad[0]]}; find "
+            f"such rows with ~isfinite({name}).all(axis=-1), then drop or mend them"
+        )
+
+
+def _give_back(given: Inputs, found: Found) -> TopK:
+    home = given.home
+    indices = found.indices.astype(np.int64, copy=False)
+    if home.xp is not np:
+        indices = home.xp.asarray(indices, device=home.device)
+    return TopK(given.give_back(found.scores), indices)
