@@ -163,7 +163,8 @@ def test_a_threshold_is_not_rounded_to_the_dtype_of_the_scores(kind, large, thre
     else:
         dtype = pytest.importorskip("ml_dtypes").bfloat16 if kind == "bfloat16" else np.dtype(kind)
         X, Y = np.array(X, dtype), np.array(Y, dtype)
-        score = float(paired(X, Y)[0])
+        wide = np.float64 if kind == "float64" else np.float32  # narrow scores are not ranked
+        score = float(paired(X.astype(wide), Y.astype(wide))[0])
     hits = [(0, 0, score)] if score >= threshold else []
     assert list(above(X, Y, threshold=threshold)) == hits
 
@@ -484,7 +485,7 @@ def test_other_errors_are_raised_at_the_call():
         above(X, threshold=0, metric="x")
     with pytest.raises(ValueError, match=r"^memory: expected a positive number of bytes"):
         above(X, threshold=0, memory="x")
-    with pytest.raises(ValueError, match=r"^memory: expected at least 288 bytes for 2 columns"):
+    with pytest.raises(ValueError, match=r"^memory: expected at least 288 bytes for 2 rows"):
         above(X, threshold=0, memory=287)
     with pytest.raises(ValueError, match=r"^X and Y: expected vectors of the same length"):
         above(X, np.ones((2, 4)), threshold=0)
@@ -508,3 +509,22 @@ def test_progress_names_the_metric(capsys):
 def test_progress_is_silent_where_nobody_looks(capsys, progress):
     list(above(normal(1, 300, 4), threshold=0.9, progress=progress))
     assert capsys.readouterr() == ("", "")
+
+
+def test_many_rows_stay_within_the_budget():
+    """What is known of each row of X is not held for all rows at once."""
+    X, Y = normal(1, 400_000, 4, dtype=np.float32), normal(2, 8, 4, dtype=np.float32)
+    list(above(X[:1000], Y, threshold=0.999))
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in above(X, Y, threshold=0.99, metric="decos", memory="2MiB"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count > 0
+    assert peak < 1.1 * 2**21
+
+
+def test_many_rows_on_the_right_need_memory():
+    with pytest.raises(ValueError, match=r"^memory: expected at least 64000000 bytes for 2000000"):
+        list(above(np.ones((1, 2)), np.ones((2_000_000, 2)), threshold=0.5, memory="8MiB"))

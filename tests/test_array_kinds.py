@@ -547,3 +547,61 @@ def test_jax_passes_nan_through_where_values_cannot_be_looked_at(jax):
     scores = jax.jit(recos.recos)(x, x)
     assert np.isnan(scores[0])
     assert scores[1] == 1
+
+
+@pytest.mark.parametrize("function", ["recos", "paired", "pairwise"])
+def test_the_sign_is_right_beside_a_constant_row_also_with_gradients(function):
+    """u·v and u↑·v↓ are sums that cancel but for rounding: they are summed in float64."""
+    torch = pytest.importorskip("torch")
+    v = torch.randn(40, 1000, generator=torch.Generator().manual_seed(1))
+    v = v - v.mean(axis=1, keepdims=True)
+    u = torch.ones(40, 1000, requires_grad=True)
+    scores = getattr(recos, function)(u, v)
+    exact = getattr(recos, function)(u.detach().numpy(), v.numpy())
+    np.testing.assert_allclose(scores.detach().numpy(), exact, atol=1e-5)
+    scores.sum().backward()
+    assert torch.isfinite(u.grad).all()
+
+
+@pytest.mark.parametrize("metric", ["decos", "tanimoto"])
+def test_gradients_are_finite_where_lengths_are_far_apart(metric):
+    torch = pytest.importorskip("torch")
+    u = torch.tensor([1e20, 2e20], requires_grad=True)
+    score = METRICS[metric].function(u, torch.tensor([2e-20, 1e-20]))
+    score.backward()
+    assert abs(score.item()) < 1e-15
+    assert torch.isfinite(u.grad).all()
+
+
+def test_forward_derivatives_keep_their_dtype():
+    torch = pytest.importorskip("torch")
+    x, y, t = torch.rand(3, 5, generator=torch.Generator().manual_seed(0))
+    for metric in METRICS.values():
+        _, tangent = torch.func.jvp(lambda a, f=metric.function: f(a, y), (x,), (t,))
+        assert tangent.dtype == torch.float32
+
+
+def test_nothing_compared_with_something_has_no_rows_on_any_library():
+    torch = pytest.importorskip("torch")
+    X, Y = torch.zeros(0, 3, requires_grad=True), torch.ones(4, 3)
+    assert recos.pairwise(X, Y).shape == (0, 4)
+    assert recos.pairwise(Y.requires_grad_(), X).shape == (4, 0)
+
+
+def test_lists_take_the_floating_dtype_of_arrays_beside_them():
+    torch = pytest.importorskip("torch")
+    assert recos.recos(np.ones(3, np.float32), [1.0, 2.0, 3.0]).dtype == np.float32
+    assert recos.recos(np.ones(3, np.int32), [0.5, 2.0, 3.0]).dtype == np.float64
+    assert recos.recos(torch.ones(3, dtype=torch.float64), [1.0, 2.0, 3.0]).dtype == torch.float64
+    assert not recos.similar(torch.tensor([1.0, 2.0], dtype=torch.float64), [1 + 1e-9, 1.0])
+
+
+@pytest.mark.parametrize("n", [1, 12, 40])
+def test_other_libraries_prepare_columns_within_memory(n):
+    xp = pytest.importorskip("array_api_strict")
+    X, Y = np.random.default_rng(0).standard_normal((2, 60, 7))
+    X = X[:n]
+    small = 4 * 2 * 8 * 60  # bytes: some columns at a time
+    blocks = list(recos.iter_pairwise(xp.asarray(X), xp.asarray(Y), memory=small))
+    scores = np.concatenate([np.asarray(block) for block in blocks])
+    np.testing.assert_allclose(scores, recos.pairwise(X, Y), atol=1e-13)

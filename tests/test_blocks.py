@@ -1,6 +1,7 @@
 """Memory budgets, threads over blocks, and progress."""
 
 import os
+import sys
 import threading
 import time
 
@@ -281,3 +282,9 @@ def test_a_terminal_shows_nothing_that_was_declined(clock, capsys, monkeypatch):
     clock.now += 60
     progress.advance()
     assert capsys.readouterr().err == ""
+
+
+def test_progress_needs_no_terminal_at_all(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    for show in (None, True, False):
+        Progress(1, "work", show).advance()

@@ -607,7 +607,8 @@ def test_bad_budgets_are_refused(function, memory):
 def test_a_budget_too_small_says_what_is_needed(function, n, m, d, dtype, least):
     X, Y = np.ones((n, d), dtype), np.ones((m, d), dtype)
     text = (
-        f"^memory: expected at least {least} bytes for {m} columns of {d} numbers, got {least - 1}$"
+        f"^memory: expected at least {least} bytes for {m} rows of {d} numbers, got less; "
+        "give more, or compare with fewer rows at a time$"
     )
     with pytest.raises(ValueError, match=text):
         function(X, Y, memory=least - 1)
@@ -752,3 +753,10 @@ def test_the_functions_of_two_vectors_never_show_progress(capsys, monkeypatch):
     X = normal(1, 3000, 100)
     recos.recos(X, X)
     assert capsys.readouterr().err == ""
+
+
+def test_out_has_memory_of_its_own():
+    X = np.ones((4, 4))
+    for out, Y in ((X, None), (X.T, None), (X, np.zeros((4, 4))), (X, X[::-1])):
+        with pytest.raises(ValueError, match=r"^out: expected memory of its own"):
+            pairwise(X, Y, out=out)

@@ -85,6 +85,22 @@ def cast(xp: Any, x: Array, dtype: Any) -> Array:
     return xp.astype(x, dtype, copy=False)
 
 
+def replaced(xp: Any, x: Array, where: Array, values: Array) -> Array:
+    """Return ``x`` with other values where a mask says so."""
+    if xp.__name__.startswith("jax"):
+        return x.at[where].set(values)
+    x = x + 0  # a copy that gradients pass through
+    x[where] = values
+    return x
+
+
+def has_float64(xp: Any, x: Array) -> bool:
+    """Whether the library computes in float64 where ``x`` lies."""
+    if xp.__name__.endswith("torch"):
+        return str(x.device.type) != "mps"
+    return not _lacks_float64(xp)
+
+
 def check_finite(xp: Any, scale: Array, name: str, first_row: int = 0) -> None:
     """Raise if a row is not finite, which its scale tells (see ``_terms.scaled``)."""
     finite = xp.isfinite(scale)
@@ -130,7 +146,8 @@ def to_numpy(x: Array) -> np.ndarray:
 def _one_kind(values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, list[Array], Any]:
     foreign = [value for value in values if _is_foreign(value)]
     if not foreign:
-        return np, [_as_numpy(value) for value in values], None
+        arrays = [_as_numpy(value, name) for value, name in zip(values, names, strict=True)]
+        return np, _lists_follow(np, values, arrays), None
     from array_api_compat import array_namespace, device  # noqa: PLC0415 - keeps start-up short
 
     kinds = {type(value).__module__.partition(".")[0].replace("jaxlib", "jax") for value in foreign}
@@ -145,7 +162,29 @@ def _one_kind(values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, lis
                 f"{' and '.join(sorted(found))}; convert one to the other's"
             )
     xp, place = array_namespace(*foreign), device(foreign[0])
-    return xp, [v if _is_foreign(v) else xp.asarray(v, device=place) for v in values], place
+    arrays = [
+        v if _is_foreign(v) else xp.asarray(_as_numpy(v, name), device=place)
+        for v, name in zip(values, names, strict=True)
+    ]
+    return xp, _lists_follow(xp, values, arrays), place
+
+
+def _lists_follow(xp: Any, values: tuple[Any, ...], arrays: list[Array]) -> list[Array]:
+    """Return the arrays, those made of lists in the floating dtype of the others."""
+    listed = [isinstance(value, (list, tuple, int, float)) for value in values]
+    floats = [
+        x.dtype for x, own in zip(arrays, listed, strict=True) if not own and _is_float(xp, x)
+    ]
+    if not floats:
+        return arrays
+    return [
+        cast(xp, x, floats[0]) if own and x.dtype != floats[0] else x
+        for x, own in zip(arrays, listed, strict=True)
+    ]
+
+
+def _is_float(xp: Any, x: Array) -> bool:
+    return _is_bfloat16(x.dtype) or bool(xp.isdtype(x.dtype, "real floating"))
 
 
 def _is_foreign(value: Any) -> bool:
@@ -156,10 +195,16 @@ def _is_foreign(value: Any) -> bool:
     return bool(is_array_api_obj(value))
 
 
-def _as_numpy(value: Any) -> np.ndarray:
-    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-        return np.from_dlpack(value)
-    return np.asarray(value)
+def _as_numpy(value: Any, name: str) -> np.ndarray:
+    try:
+        if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            return np.from_dlpack(value)
+        return np.asarray(value)
+    except (BufferError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{name}: expected an array, or lists of one length, got {type(value).__name__} that "
+            f"NumPy cannot read ({error})"
+        ) from error
 
 
 def _dtypes(xp: Any, arrays: list[Array], names: tuple[str, ...]) -> tuple[Any, Any]:
@@ -198,6 +243,8 @@ def _lacks_float64(xp: Any) -> bool:
 
 
 def _axis_last(xp: Any, x: Array, axis: int, name: str) -> Array:
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"axis: expected a whole number, got {axis!r}")
     if x.ndim == 0 or not -x.ndim <= axis < x.ndim:
         raise ValueError(
             f"{name}: expected an array with an axis {axis} to compare along, got shape "

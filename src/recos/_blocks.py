@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -31,8 +33,8 @@ def parse_memory(memory: str | int) -> int:
     >>> parse_memory("8MiB"), parse_memory("1.5 kB"), parse_memory(4096)
     (8388608, 1500, 4096)
     """
-    if isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
-        return memory
+    if isinstance(memory, (int, np.integer)) and not isinstance(memory, bool) and memory > 0:
+        return int(memory)
     found = (
         re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", memory)
         if isinstance(memory, str)
@@ -72,8 +74,11 @@ def run_blocks(
     """
     threads = min(count_threads(), len(jobs))
     advance = progress.advance if progress is not None else _ignore
+    if not jobs:
+        return []
     if threads <= 1:
-        return [_after(work(job), advance) for job in jobs]
+        with _single_threaded_blas():
+            return [_after(work(job), advance) for job in jobs]
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - keeps start-up short
 
     with _single_threaded_blas(), ThreadPoolExecutor(threads, "recos") as pool:
@@ -128,7 +133,8 @@ class Progress:
 
     def __init__(self, total: int, label: str, show: bool | None = None) -> None:
         self.total, self.label, self.done = total, label, 0
-        self.visible = sys.stderr.isatty() if show is None else show
+        terminal = sys.stderr is not None and sys.stderr.isatty()  # services have no stderr
+        self.visible = terminal if show is None else show and sys.stderr is not None
         self.started = time.monotonic()
         self.next_line = self.started + (2.0 if show is None else 0.0)
         self.written = False

@@ -14,7 +14,8 @@ exactly as aligned rows are, so the result does not depend on how the pairs were
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +23,12 @@ import numpy as np
 from recos._arrays import Array, to_numpy
 from recos._blocks import Progress, run_blocks, spans
 from recos._terms import rows
-from recos._tiles import Grid, generic_scores
+from recos._tiles import Grid, generic_blocks, too_little_memory
 from recos.metrics import score_rows
 
 _SAMPLE = 256  # rows that the mean profile is taken from
 _MOST_NUMBERS = 2**15  # numbers of each side scored exactly at a time
+_HIT = 64  # bytes: two indices and a score, and as much again while hits are joined and ordered
 _MOST_PAIRS = 2**16  # pairs that passed the screen, taken at a time
 
 
@@ -43,9 +45,12 @@ class _TooManyHitsError(Exception):
 
 
 class _Screen(NamedTuple):
-    """The extra columns of both sides, and the least product of a pair that may reach."""
+    """The extra columns of both sides, and the least product of a pair that may reach.
 
-    left: np.ndarray
+    Those of the left are made for a block of rows at a time.
+    """
+
+    left: Callable[[slice], np.ndarray]
     right: np.ndarray
     least: float
 
@@ -56,7 +61,7 @@ def read_threshold(threshold: Any) -> float:
         threshold, (int, float, np.integer, np.floating)
     ):
         raise TypeError(f"threshold: expected a number, got {threshold!r}")
-    if not np.isfinite(threshold):
+    if not math.isfinite(threshold):
         raise ValueError(f"threshold: expected a finite number, got {threshold!r}")
     return float(threshold)
 
@@ -66,25 +71,25 @@ def find_hits(
 ) -> Iterator[Hits]:
     """Yield the pairs over the threshold block by block; the rows of blocks ascend."""
     on_host = grid.given.xp is np
-    blocks = spans(grid.x.shape[0], 4 * grid.tile) if on_host else grid.row_blocks()
     if not grid.y.shape[0] or threshold > 1:  # no similarity is larger than 1
         return
     threshold = _least_reaching(grid, threshold)
+    blocks = spans(grid.x.shape[0], 4 * grid.tile) if on_host else grid.row_blocks()
     steps = Progress(len(blocks), f"above {grid.metric.name}", progress)
-    screen = _screen(grid, threshold) if on_host else None
+    if not on_host:
+        for block, scores in generic_blocks(grid):
+            yield _compared(grid, threshold, block, scores, upper=upper)
+            steps.advance()
+        return
+    screen = _screen(grid, threshold)
     for block in blocks:
-        if screen is not None:
-            yield from _split_until_it_fits(grid, screen, threshold, block, upper=upper)
-        else:
-            yield _compared(grid, threshold, block, upper=upper)
+        yield from _split_until_it_fits(grid, screen, threshold, block, upper=upper)
         steps.advance()
 
 
-def _compared(grid: Grid, threshold: float, block: slice, *, upper: bool) -> Hits:
-    """Return the hits of a block on any array library: all scores, compared."""
-    xp = grid.given.xp
-    scores = generic_scores(grid, block)
-    i, j = (to_numpy(index) for index in xp.nonzero(scores >= threshold))
+def _compared(grid: Grid, threshold: float, block: slice, scores: Array, *, upper: bool) -> Hits:
+    """Return the hits among the scores of a block, on any array library."""
+    i, j = (to_numpy(index) for index in grid.given.xp.nonzero(scores >= threshold))
     return _kept(Hits(i + block.start, j, to_numpy(scores)[i, j]), upper=upper)
 
 
@@ -107,12 +112,12 @@ def _split_until_it_fits(
 
 def _screened(grid: Grid, screen: _Screen, threshold: float, block: slice, *, upper: bool) -> Hits:
     """Return the hits of a block: screened by a product, then scored exactly."""
-    left = _unit_rows(grid, grid.x, block, screen.left)
+    left = _unit_rows(grid, grid.x, block, screen.left(block))
     counts: list[int] = []
 
     def find(columns: slice) -> list[Hits]:
         found = []
-        right = _unit_rows(grid, grid.y, columns, screen.right)
+        right = _unit_rows(grid, grid.y, columns, screen.right[columns])
         for part in spans(len(left), grid.tile):
             passed = np.flatnonzero(left[part] @ right.T >= screen.least)
             for some in spans(len(passed), _MOST_PAIRS):
@@ -121,7 +126,7 @@ def _screened(grid: Grid, screen: _Screen, threshold: float, block: slice, *, up
                 hits = _score(grid, threshold, _kept(pairs, upper=upper))
                 found.append(hits)
                 counts.append(len(hits.i))
-                if sum(counts) > grid.most_hits and len(left) > 1:
+                if sum(counts) * _HIT > grid.most_bytes and len(left) > 1:
                     raise _TooManyHitsError
         return found
 
@@ -150,9 +155,9 @@ def _least_reaching(grid: Grid, threshold: float) -> float:
 
 
 def _score_dtype(grid: Grid) -> np.dtype:
-    """Return the dtype in which paired would give these scores, before it sends them home."""
-    home, wide = grid.given.home, grid.given.xp.finfo(grid.given.dtype).bits == 64
-    return np.dtype(home.dtype if home.xp is np else np.float64 if wide else np.float32)
+    """Return the dtype in which scores are compared: never less than float32."""
+    wide = grid.given.xp.finfo(grid.given.dtype).bits == 64
+    return np.dtype(np.float64 if wide else np.float32)
 
 
 def _unit_rows(grid: Grid, x: Array, part: slice, columns: np.ndarray) -> np.ndarray:
@@ -160,7 +165,7 @@ def _unit_rows(grid: Grid, x: Array, part: slice, columns: np.ndarray) -> np.nda
     block = rows(np, grid.load(x, part), sorts=False)
     unit = np.empty((len(block.x), block.x.shape[1] + columns.shape[1]), np.float32)
     np.divide(block.x, _or_one(block.norm)[:, None], out=unit[:, : block.x.shape[1]])
-    unit[:, block.x.shape[1] :] = columns[part]
+    unit[:, block.x.shape[1] :] = columns
     return unit
 
 
@@ -174,22 +179,28 @@ def _screen(grid: Grid, threshold: float) -> _Screen:
 
     Up to a threshold of 0 nothing is ruled out.
     """
-    metric, weights = grid.metric, grid.metric.weights
+    metric, weights, everything = grid.metric, grid.metric.weights, slice(0, grid.y.shape[0])
+    if 8 * everything.stop > grid.most_bytes:
+        raise too_little_memory(32 * everything.stop, *grid.y.shape)
     if metric.sorts:
-        profile = _mean_profile(grid)
-        x, y = (_profile_columns(grid, side, profile) for side in (grid.x, grid.y))
-        left, right = x * np.array([-threshold, threshold], np.float32), y
+        profile, sides = _mean_profile(grid), np.array([-threshold, threshold], np.float32)
+        right = _profile_columns(grid, grid.y, everything, profile)
+
+        def left(block: slice) -> np.ndarray:
+            return _profile_columns(grid, grid.x, block, profile) * sides
     else:
         factor = threshold * (weights.cauchy_schwarz + weights.mean_square)
         factor /= 1 - threshold * weights.dot if threshold > 0 else 1
-        x, y = (_norms(grid, side) for side in (grid.x, grid.y))
-        middle = float(np.median(y[y > 0])) if (y > 0).any() else 1.0
-        left = _norm_columns(x, middle) * np.float32(-factor / 2)
-        right = _norm_columns(y, middle)[:, ::-1]
+        norms = _norms(grid, grid.y, everything)
+        middle = float(np.median(norms[norms > 0])) if (norms > 0).any() else 1.0
+        right = _norm_columns(norms, middle)[:, ::-1]
+
+        def left(block: slice) -> np.ndarray:
+            return _norm_columns(_norms(grid, grid.x, block), middle) * np.float32(-factor / 2)
+
     # Twice the worst case of a float32 sum; the extra products are at most about as large as c.
     slack = 4 * (grid.x.shape[1] + 16) * float(np.finfo(np.float32).eps)
-    one = _score_dtype(grid).type(1)  # a score may round up to the threshold
-    slack += float(np.nextafter(one, one + one) - one)
+    slack += float(np.finfo(_score_dtype(grid)).eps)  # a score may round up to the threshold
     return _Screen(left, right, -slack * max(1.0, threshold) if threshold > 0 else -np.inf)
 
 
@@ -202,9 +213,9 @@ def _mean_profile(grid: Grid) -> np.ndarray:
     return profile / length if length else profile
 
 
-def _profile_columns(grid: Grid, x: Array, profile: np.ndarray) -> np.ndarray:
+def _profile_columns(grid: Grid, x: Array, some: slice, profile: np.ndarray) -> np.ndarray:
     """Return α and ρ of each row: its share of the mean profile, and the length of the rest."""
-    columns = np.empty((x.shape[0], 2), np.float32)
+    columns = np.empty((some.stop - some.start, 2), np.float32)
 
     def fill(part: slice) -> None:
         block = rows(np, grid.load(x, part), sorts=False)
@@ -212,24 +223,25 @@ def _profile_columns(grid: Grid, x: Array, profile: np.ndarray) -> np.ndarray:
         unit /= _or_one(np.linalg.norm(unit, axis=1))[:, None]
         share = unit @ profile
         rest = np.linalg.norm(unit - share[:, None] * profile, axis=1)
-        columns[part] = np.stack([share, rest], axis=1)
+        columns[part.start - some.start : part.stop - some.start] = np.stack([share, rest], axis=1)
 
-    run_blocks(fill, spans(x.shape[0], grid.tile))
+    run_blocks(fill, spans(some.stop, grid.tile, some.start))
     return columns
 
 
-def _norms(grid: Grid, x: Array) -> np.ndarray:
-    """Return the norms of all rows, all 1 where length does not matter."""
-    found = np.ones(x.shape[0])
+def _norms(grid: Grid, x: Array, some: slice) -> np.ndarray:
+    """Return the norms of some rows, all 1 where length does not matter."""
+    found = np.ones(some.stop - some.start, np.float32 if grid.metric.scale_invariant else float)
     if grid.metric.scale_invariant:
         return found
 
     def fill(part: slice) -> None:
         block = rows(np, grid.load(x, part), sorts=False)
         with np.errstate(over="ignore"):
-            found[part] = block.norm.astype(np.float64) * block.scale
+            norms = block.norm.astype(np.float64) * block.scale
+        found[part.start - some.start : part.stop - some.start] = norms
 
-    run_blocks(fill, spans(x.shape[0], grid.tile))
+    run_blocks(fill, spans(some.stop, grid.tile, some.start))
     return found
 
 

@@ -198,14 +198,14 @@ class Doubt(NamedTuple):
         tolerance = 5e-14 if np.finfo(result).bits == 64 else 1e-6
         return cls(2 * rounding / tolerance, 16 * rounding)
 
-    def pairs(self, terms: Terms) -> np.ndarray:
+    def pairs(self, xp: Any, terms: Terms) -> Array:
         """Return which pairs are doubtful."""
         size = terms.norm_u * terms.norm_v
-        chosen, other = np.where(terms.dot < 0, [terms.down, terms.up], [terms.up, terms.down])
-        tiny = self.least * size
-        open_sign = np.abs(terms.dot) < self.near * size
-        doubtful: np.ndarray = (np.abs(chosen) < tiny) | (open_sign & (np.abs(other) < tiny))
-        return doubtful
+        negative, tiny = terms.dot < 0, self.least * size
+        chosen = xp.where(negative, terms.down, terms.up)
+        other = xp.where(negative, terms.up, terms.down)
+        open_sign = xp.abs(terms.dot) < self.near * size
+        return (xp.abs(chosen) < tiny) | (open_sign & (xp.abs(other) < tiny))
 
 
 def aligned_exactly(u: np.ndarray, v: np.ndarray) -> Terms:

@@ -8,14 +8,22 @@ cache and is scored before it leaves it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read
+from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read, replaced
 from recos._blocks import Progress, count_threads, parse_memory, run_blocks, spans
 from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
-from recos.metrics import Metric, Weights, divide, find_metric
+from recos.metrics import (
+    Metric,
+    Weights,
+    divide,
+    doubtful_elsewhere,
+    find_metric,
+    in_float64,
+)
 
 
 def read_matrices(X: Any, Y: Any, names: tuple[str, str] = ("X", "Y")) -> Inputs:
@@ -33,8 +41,8 @@ class Grid(NamedTuple):
     """The inputs, and how their pairs are cut.
 
     ``tile`` rows and twice as many columns make a tile, ``columns`` are prepared at a time, and
-    ``rows`` of results are held at a time where not all are. ``most_hits`` is how many pairs over a
-    threshold fit into memory.
+    ``rows`` of results are held at a time where not all are. ``most_bytes`` are for pairs over a
+    threshold.
     """
 
     given: Inputs
@@ -42,7 +50,7 @@ class Grid(NamedTuple):
     tile: int
     columns: int
     rows: int
-    most_hits: int
+    most_bytes: int
 
     @property
     def x(self) -> Array:
@@ -66,7 +74,9 @@ _LARGEST_TILE = 1024
 _MENDED_ROWS, _MENDED_COLUMNS = 128, 512
 
 
-def plan(X: Any, Y: Any, metric: str | Metric, memory: str | int) -> Grid:
+def plan(
+    X: Any, Y: Any, metric: str | Metric, memory: str | int, *, holds_rows: bool = True
+) -> Grid:
     """Check the inputs and choose block sizes that stay within the memory budget.
 
     A quarter is for the columns prepared, a quarter for results or hits, half for the threads.
@@ -82,14 +92,18 @@ def plan(X: Any, Y: Any, metric: str | Metric, memory: str | int) -> Grid:
     while threads * _bytes_of_tile(tile, size, width) > budget // 2 and tile > 1:
         tile //= 2
     columns, rows = budget // 4 // prepared, budget // 4 // (2 * size * max(m, 1))
+    rows = rows if holds_rows else max(rows, 1)
     if not (columns and rows):
-        least = 4 * max(prepared, 2 * size * m)
-        raise ValueError(
-            f"memory: expected at least {least} bytes for {m} columns of {width} numbers, "
-            f"got {memory!r}"
-        )
-    hit = 64  # two indices and a score, and as much again while hits are joined and ordered
-    return Grid(given, metric, tile, columns, min(rows, 4 * tile), budget // 4 // hit)
+        raise too_little_memory(4 * max(prepared, 2 * size * m), m, width)
+    return Grid(given, metric, tile, columns, min(rows, 4 * tile), budget // 4)
+
+
+def too_little_memory(least: int, rows: int, width: int) -> ValueError:
+    """Return the error for a budget that not even the smallest blocks fit into."""
+    return ValueError(
+        f"memory: expected at least {least} bytes for {rows} rows of {width} numbers, got less; "
+        "give more, or compare with fewer rows at a time"
+    )
 
 
 def _bytes_of_tile(tile: int, size: int, width: int) -> int:
@@ -236,7 +250,7 @@ def _mend(tile: np.ndarray, x: np.ndarray, y: np.ndarray, metric: Metric, *, man
             if right is not None:
                 terms = all_pairs(np, rows(np, x[part].astype(np.float64), sorts=True), right)
                 some[...] = divide(np, metric, terms)
-                doubtful = Doubt.of(np.float32, np.float64).pairs(terms)
+                doubtful = Doubt.of(np.float32, np.float64).pairs(np, terms)
             _score_exactly(some, doubtful, x[part], y[columns], metric)
 
 
@@ -250,10 +264,39 @@ def _score_exactly(
             scores[i, j] = divide(np, metric, aligned_exactly(x[i : i + 1], y[j]))
 
 
-def generic_scores(grid: Grid, block: slice) -> Array:
-    """Return the scores of a block of rows with all columns, on any array library."""
+def generic_blocks(grid: Grid) -> Iterator[tuple[slice, Array]]:
+    """Yield blocks of rows and their scores with all columns, on any array library.
+
+    Columns are prepared once if all of them fit into memory, else for each block again.
+    """
     xp, metric = grid.given.xp, grid.metric
+    chunks = spans(grid.y.shape[0], grid.columns)
+
+    def prepare(chunk: slice) -> Rows:
+        return rows(xp, grid.load(grid.y, chunk), sorts=metric.sorts, right=True)
+
     with full_precision(xp, grid.x):
-        left = rows(xp, grid.load(grid.x, block), sorts=metric.sorts)
-        right = rows(xp, grid.load(grid.y, slice(None)), sorts=metric.sorts, right=True)
-        return divide(xp, metric, all_pairs(xp, left, right))
+        kept = prepare(chunks[0]) if len(chunks) == 1 else None
+    for block in grid.row_blocks():
+        with full_precision(xp, grid.x):
+            left = rows(xp, grid.load(grid.x, block), sorts=metric.sorts)
+            parts = [_generic_tile(xp, metric, left, kept or prepare(chunk)) for chunk in chunks]
+        if parts:
+            yield block, parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+
+def _generic_tile(xp: Any, metric: Metric, left: Rows, right: Rows) -> Array:
+    terms = all_pairs(xp, left, right)
+    scores = divide(xp, metric, terms)
+    doubtful = doubtful_elsewhere(xp, terms, scores) if metric.sorts else None
+    if doubtful is None:
+        return scores
+    i, j = xp.nonzero(doubtful)
+    found = [
+        in_float64(
+            xp, metric, xp.take(left.x, i[part], axis=0), xp.take(right.x, j[part], axis=0),
+            scores.dtype,
+        )
+        for part in spans(i.shape[0], max(1, 2**20 // left.x.shape[1]))
+    ]  # fmt: skip
+    return replaced(xp, scores, doubtful, xp.concat(found))

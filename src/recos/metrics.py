@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read
+from recos._arrays import (
+    Array,
+    Inputs,
+    cast,
+    check_finite,
+    full_precision,
+    has_float64,
+    is_concrete,
+    read,
+    replaced,
+)
 from recos._blocks import Progress, run_blocks, spans
 from recos._terms import Doubt, Terms, aligned, aligned_compiled, aligned_exactly
 
@@ -321,9 +331,33 @@ def score_rows(
     xp = given.xp
     terms = _aligned_terms(given, u, v, sorts=metric.sorts, first_row=first_row, compiled=compiled)
     scores = divide(xp, metric, terms)
-    if xp is np and metric.sorts:
+    if not metric.sorts:
+        return scores
+    if xp is np:
         return _mended(metric, np.asarray(scores), terms, given.dtype, u, v)
-    return scores
+    doubtful = doubtful_elsewhere(xp, terms, scores)
+    if doubtful is None:
+        return scores
+    shape = (*scores.shape, u.shape[-1])
+    u, v = (xp.broadcast_to(x, shape)[doubtful] for x in (u, v))
+    return replaced(xp, scores, doubtful, in_float64(xp, metric, u, v, scores.dtype))
+
+
+def doubtful_elsewhere(xp: Any, terms: Terms, scores: Array) -> Array | None:
+    """Return which float32 scores of other libraries to compute again, None where there are none.
+
+    Inside traced functions values cannot be looked at, and none are.
+    """
+    if not is_concrete(scores) or xp.finfo(scores.dtype).bits == 64 or not has_float64(xp, scores):
+        return None
+    doubtful = Doubt.of(np.float32, np.float32).pairs(xp, terms)
+    return doubtful if bool(xp.any(doubtful)) else None
+
+
+def in_float64(xp: Any, metric: Metric, u: Array, v: Array, dtype: Any) -> Array:
+    """Return the similarities of aligned float32 rows, their terms summed in float64."""
+    wide = (cast(xp, x, xp.float64) for x in (u, v))
+    return cast(xp, divide(xp, metric, aligned(xp, *wide, sorts=metric.sorts)), dtype)
 
 
 def exact_scores(metric: Metric, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -337,7 +371,7 @@ def _mended(
     metric: Metric, scores: np.ndarray, terms: Terms, dtype: Any, u: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
     """Return scores with those that rounding spoils computed exactly."""
-    doubtful = Doubt.of(dtype, np.float64).pairs(terms)
+    doubtful = Doubt.of(dtype, np.float64).pairs(np, terms)
     if doubtful.any():
         picked = [np.broadcast_to(x, (*scores.shape, x.shape[-1]))[doubtful] for x in (u, v)]
         scores[doubtful] = divide(np, metric, aligned_exactly(*picked))
@@ -371,7 +405,7 @@ def divide(xp: Any, metric: Metric, terms: Terms) -> Array:
 
 
 def _bound(xp: Any, weights: Weights, terms: Terms) -> Array:
-    bound = weights.dot * terms.dot
+    bound = weights.dot * terms.dot if weights.dot else xp.zeros_like(terms.dot)
     if weights.rearrangement:
         chosen = xp.abs(xp.where(terms.dot < 0, terms.down, terms.up))
         bound = bound + weights.rearrangement * chosen
@@ -379,6 +413,8 @@ def _bound(xp: Any, weights: Weights, terms: Terms) -> Array:
         bound = bound + weights.cauchy_schwarz * terms.norm_u * terms.norm_v
     if weights.mean_square:
         ratio = terms.scale_u / terms.scale_v
+        if xp is not np:  # the score is 0 where it overflows, but its gradient would be NaN
+            ratio = xp.clip(ratio, 2.0**-60, 2.0**60)
         mean = (terms.norm_u**2 * ratio + terms.norm_v**2 / ratio) / 2
         bound = bound + weights.mean_square * mean
     return bound

@@ -106,6 +106,11 @@ def concordance(u: Any, v: Any, /, *, axis: int = -1) -> Concordance:
     if width < 2:
         raise ValueError(f"u and v: expected at least 2 components to compare, got {width}")
     pairs = width * (width - 1) // 2
+    if pairs > 2**31 and str(xp.argsort(u, axis=-1).dtype).endswith("int32"):
+        raise ValueError(
+            f"u and v: expected at most 65536 components where integers have 32 bits, got {width}; "
+            'call jax.config.update("jax_enable_x64", True)'
+        )
     device = None if xp is np else given.home.device
     against = _inversions(xp, _in_order_of(xp, u, v), device)
     # With v reversed, exactly the concordant pairs become inversions.

@@ -14,7 +14,7 @@ import numpy as np
 from recos._arrays import Array
 from recos._blocks import Progress, spans
 from recos._screen import Hits, find_hits, read_threshold
-from recos._tiles import Grid, check_rows_finite, fill, generic_scores, plan, read_matrices
+from recos._tiles import Grid, check_rows_finite, fill, generic_blocks, plan, read_matrices
 from recos.metrics import Metric, aligned_scores, find_metric
 
 
@@ -106,7 +106,7 @@ def pairwise(
         return grid.given.give_back(_generic_pairwise(grid))
     on_host, dtype = grid.given.home.xp is np, grid.given.dtype
     result = np.empty(shape, grid.given.home.dtype if on_host else dtype)
-    result = result if out is None else _checked_out(out, shape, result.dtype)
+    result = result if out is None else _checked_out(out, grid, shape, result.dtype)
     if result.dtype == dtype and result.flags.c_contiguous:
         fill(grid, slice(0, shape[0]), result, mirrored=Y is None, progress=progress)
     else:  # the result has another dtype or layout than the blocks it is made of
@@ -162,7 +162,7 @@ def iter_pairwise(
 def _iterate(grid: Grid) -> Iterator[Array]:
     given = grid.given
     if given.xp is not np:
-        yield from (given.give_back(generic_scores(grid, block)) for block in grid.row_blocks())
+        yield from (given.give_back(scores) for _, scores in generic_blocks(grid))
         return
     for block in grid.row_blocks():
         scores = np.empty((block.stop - block.start, grid.y.shape[0]), given.dtype)
@@ -213,7 +213,7 @@ def above(
     >>> list(recos.above(X, threshold=0.99))
     [(0, 2, 1.0)]
     """
-    grid, threshold = plan(X, Y, metric, memory), read_threshold(threshold)
+    grid, threshold = plan(X, Y, metric, memory, holds_rows=False), read_threshold(threshold)
     check_rows_finite(grid)
     return _one_by_one(find_hits(grid, threshold, upper=Y is None, progress=progress))
 
@@ -231,15 +231,20 @@ def _one_by_one(hits: Iterator[Hits]) -> Iterator[tuple[int, int, float]]:
             )
 
 
-def _checked_out(out: Any, shape: tuple[int, int], dtype: Any) -> np.ndarray:
+def _checked_out(out: Any, grid: Grid, shape: tuple[int, int], dtype: Any) -> np.ndarray:
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
         got = f"{getattr(out, 'shape', type(out).__name__)} of {getattr(out, 'dtype', 'no dtype')}"
         raise ValueError(f"out: expected a numpy array of shape {shape} of {dtype}, got {got}")
     if not out.flags.writeable:
         raise ValueError("out: expected a writable array, got a read-only one")
+    if any(np.may_share_memory(out, x) for x in (grid.x, grid.y)):
+        raise ValueError("out: expected memory of its own, got that of an input; copy one of them")
     return out
 
 
 def _generic_pairwise(grid: Grid) -> Array:
-    blocks = [generic_scores(grid, block) for block in grid.row_blocks()]
+    blocks = [scores for _, scores in generic_blocks(grid)]
+    if not blocks:
+        shape = grid.x.shape[0], grid.y.shape[0]
+        return grid.given.xp.zeros(shape, dtype=grid.given.dtype, device=grid.given.home.device)
     return blocks[0] if len(blocks) == 1 else grid.given.xp.concat(blocks, axis=0)

@@ -353,7 +353,7 @@ def mine_pairs(
 def _reaching(
     X: Any, Y: Any, threshold: float, metric: Any, memory: Any, progress: bool | None
 ) -> Pairs:
-    grid = plan(X, Y, metric, memory)
+    grid = plan(X, Y, metric, memory, holds_rows=False)
     check_rows_finite(grid)
     parts = list(find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress))
     if not parts:
