@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recos._files import DamagedIndexError
+    from recos.index import Index
     from recos.metrics import METRICS, Bounds, Metric, bounds, cos, decos, recos, tanimoto
     from recos.ordering import Concordance, concordance, discordant, similar
     from recos.pairs import above, iter_pairwise, paired, pairwise
@@ -16,6 +18,8 @@ __all__ = [
     "METRICS",
     "Bounds",
     "Concordance",
+    "DamagedIndexError",
+    "Index",
     "Metric",
     "Pairs",
     "TopK",
@@ -40,7 +44,7 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("metrics", "ordering", "pairs", "search")
+_MODULES = ("metrics", "ordering", "pairs", "search", "index")
 
 
 def __getattr__(name: str) -> object:

@@ -9,11 +9,12 @@ the best of the parts are merged.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from recos._blocks import Progress, count_threads, run_blocks, spans
+from recos._stores import Store
 from recos.metrics import Metric, exact_scores
 from recos.profiles import Features, Norms, Profiles
 
@@ -43,43 +44,30 @@ class Found(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """Rows to search: any array of shape (n, d), what is known of each, and which may be found.
+    """Rows to search, what is known of each, and which may be found.
 
-    ``columns`` are the first few features and the residual that goes with these, (few + 1, n);
-    ``allowed`` has no length where all rows may be found. Rows are scored exactly as ``dtype``.
+    The first ``few`` features tell nearly all. ``allowed`` has no length where all may be found.
     """
 
-    rows: Any
-    dtype: np.dtype
+    store: Store
     shape: Profiles | Norms
     features: Features
-    columns: np.ndarray
+    few: int
     allowed: np.ndarray
-
-    def tile(self, part: slice) -> np.ndarray:
-        """Return consecutive rows as float32."""
-        with np.errstate(over="ignore"):  # nothing is concluded from rows that overflow
-            return np.ascontiguousarray(self.rows[part], np.float32)
-
-    def exact(self, which: np.ndarray) -> np.ndarray:
-        """Return some rows as they are stored."""
-        return np.ascontiguousarray(self.rows[which], self.dtype)
 
 
 def make_corpus(
-    rows: Any,
-    dtype: np.dtype,
-    shape: Profiles | Norms,
-    features: Features,
-    allowed: np.ndarray | None = None,
+    store: Store, shape: Profiles | Norms, features: Features, allowed: np.ndarray | None = None
 ) -> Corpus:
     """Return rows ready to be searched; the fewest features that tell nearly all come first."""
     some = Features(*(x[:: max(1, len(x) // 4096)] for x in features))
-    spread = [np.mean(some.residual(few).astype(np.float64) ** 2) for few in range(shape.rank + 1)]
+    known = np.isfinite(some.error)
+    spread = [
+        np.mean(some.residual(few)[known] ** 2.0) if known.any() else 0.0
+        for few in range(shape.rank + 1)
+    ]
     few = next(few for few in range(1, shape.rank + 1) if spread[few] <= spread[-1] + _CLOSE)
-    columns = np.vstack([features.table[:, :few].T, features.residual(few)])
-    allowed = np.zeros(0, bool) if allowed is None else allowed
-    return Corpus(rows, dtype, shape, features, columns, allowed)
+    return Corpus(store, shape, features, few, np.zeros(0, bool) if allowed is None else allowed)
 
 
 def search(
@@ -104,7 +92,7 @@ def search(
     def work(job: tuple[slice, slice]) -> Found:
         group, share = job
         mine = np.full(len(queries[group]), -1) if own is None else own[group]
-        some = np.ascontiguousarray(queries[group], corpus.dtype)
+        some = np.ascontiguousarray(queries[group])
         return _scored(metric, some, corpus, k, _candidates(some, corpus, k, mine, share, tile))
 
     found = run_blocks(work, jobs, Progress(len(jobs), f"search {metric.name}", progress))
@@ -151,9 +139,8 @@ def _prepare(queries: np.ndarray, corpus: Corpus) -> _Queries:
     wide /= np.maximum(np.abs(wide).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     norm = np.sqrt(np.vecdot(wide, wide))[:, None]
     unit = np.divide(wide, norm, where=norm > 0, out=wide).astype(np.float32)
-    few = len(corpus.columns) - 1
     sides = (
-        np.hstack([side, features._replace(table=side).residual(few)[:, None]])
+        np.hstack([side, features._replace(table=side).residual(corpus.few)[:, None]])
         for side in corpus.shape.as_queries(features.table)
     )
     return _Queries(unit, *(np.ascontiguousarray(side) for side in sides))
@@ -166,7 +153,7 @@ def _candidates(
     from recos._kernels import select  # noqa: PLC0415 - loads Numba
 
     unit, up, down = _prepare(queries, corpus)
-    most, few = corpus.shape.most, len(corpus.columns) - 1
+    most, few = corpus.shape.most, corpus.few
     size = min(size, share.stop - share.start)
     heaps, counts = np.full((len(unit), k), -np.inf), np.zeros(len(unit), np.int64)
     rows: np.ndarray = np.empty((len(unit), 2 * size), np.int64)
@@ -175,9 +162,10 @@ def _candidates(
     start = min(share.start + min(_FIRST, size), share.stop)
     for part in [slice(share.start, start), *spans(share.stop, size, start)]:
         dots = products[: len(unit) * (part.stop - part.start)].reshape(len(unit), -1)
-        np.matmul(unit, corpus.tile(part).T, out=dots)
+        corpus.store.multiply(unit, part, dots)
         over, error, table = (field[part] for field in corpus.features)
-        columns = np.ascontiguousarray(corpus.columns[:, part])
+        columns = np.empty((few + 1, part.stop - part.start), np.float32)
+        select.first_columns(table, columns)
         done = 0
         while True:
             done = select.sweep(
@@ -203,7 +191,9 @@ def _scored(
     query, row = np.repeat(np.arange(len(lists)), scored), np.concatenate(lists)
     scores = np.empty(len(row))
     for part in spans(len(row), max(1, _SCORED // queries.shape[1])):
-        scores[part] = exact_scores(metric, queries[query[part]], corpus.exact(row[part]))
+        pair = queries[query[part]], corpus.store.exact(row[part])
+        wide = np.result_type(*pair)
+        scores[part] = exact_scores(metric, *(x.astype(wide, copy=False) for x in pair))
     order = np.lexsort((row, -scores, query))
     place = np.arange(len(row)) - np.repeat(np.cumsum(scored) - scored, scored)
     kept = order[place < k]

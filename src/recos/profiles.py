@@ -200,8 +200,11 @@ def fit(metric: Metric, X: np.ndarray, rank: int) -> Profiles | Norms:
 
 
 def choose_rank(width: int, itemsize: int) -> int:
-    """Return how many coordinates to keep, so that they take a twentieth of the room of a row."""
-    return max(1, min(32, width, int(0.055 * width * itemsize / 4) - 3))
+    """Return how many coordinates to keep: what is known takes at most 6 % of the room of a row.
+
+    That is the coordinates, the residual, the norm, the error and an id.
+    """
+    return max(1, min(32, width, int(0.058 * width * itemsize / 4) - 5))
 
 
 def describe(
@@ -219,7 +222,11 @@ def describe(
             check_finite(np, scale, name, first + part.start)
         return features
 
-    parts = run_blocks(work, spans(len(X), max(16, _NUMBERS // X.shape[1])))
+    return join(run_blocks(work, spans(len(X), max(16, _NUMBERS // X.shape[1]))))
+
+
+def join(parts: list[Features]) -> Features:
+    """Return the features of several blocks of rows as one."""
     return Features(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
 
 

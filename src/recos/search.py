@@ -15,6 +15,7 @@ from recos._arrays import Array, Inputs, on_host, read, to_numpy
 from recos._blocks import parse_memory, spans
 from recos._scan import Found, make_corpus, merge, search
 from recos._screen import find_hits, read_threshold
+from recos._stores import Plain
 from recos._tiles import check_rows_finite, plan, read_matrices
 from recos.metrics import Metric, exact_scores, find_metric
 from recos.profiles import choose_rank, describe, fit
@@ -113,22 +114,22 @@ def topk(
     most = len(stored) if allowed is None else int(allowed.sum())
     k = min(read_k(k), most - exclude_self if most else 0)
     if not (k > 0 and len(rows)):
-        return _give_back(given, Found.none(len(rows), 0))
+        return give_back(given, Found.none(len(rows), 0))
     rank = choose_rank(stored.shape[1], 4)
     shape = fit(metric, stored, rank)
+    rows = np.ascontiguousarray(rows, given.dtype)
     # A quarter for what is known of rows, the rest for what the threads hold of queries and tiles.
     section = max(2 * k, 1024, budget // 4 // (8 * (rank + 4)))
     found: list[Found] = []
     for part in spans(len(stored), section):
         features = describe(shape, stored[part], given.dtype, name="corpus", first=part.start)
-        some = make_corpus(
-            stored[part], given.dtype, shape, features, None if allowed is None else allowed[part]
-        )
+        store = Plain(stored[part], given.dtype)
+        some = make_corpus(store, shape, features, None if allowed is None else allowed[part])
         mine = None if own is None else own - part.start
         best = search(metric, rows, some, k, mine, memory=budget // 2, progress=progress)
         best.indices[best.indices >= 0] += part.start
         found = [merge([*found, best], k)]
-    return _give_back(given, found[0])
+    return give_back(given, found[0])
 
 
 def rerank(
@@ -195,7 +196,7 @@ def rerank(
         scores[query[part], place[part]] = found
     order = np.lexsort((which, -scores), axis=1)[:, :k]
     scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
-    return _give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))
+    return give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))
 
 
 def recall(found: Any, truth: TopK, k: int | None = None) -> float:
@@ -423,9 +424,14 @@ def _check_finite(x: np.ndarray, name: str, number: np.ndarray) -> None:
         )
 
 
-def _give_back(given: Inputs, found: Found) -> TopK:
-    home = given.home
-    indices = found.indices.astype(np.int64, copy=False)
-    if home.xp is not np:
+def give_back(given: Inputs, found: Found, ids: np.ndarray | None = None) -> TopK:
+    """Return what was found in the array kind and floating family of the inputs.
+
+    Where there are ids they take the place of row numbers; names stay NumPy arrays.
+    """
+    home, indices = given.home, found.indices.astype(np.int64, copy=False)
+    if ids is not None:
+        indices = np.take(ids, indices) if len(ids) else indices.astype(ids.dtype)
+    if home.xp is not np and indices.dtype.kind == "i":
         indices = home.xp.asarray(indices, device=home.device)
     return TopK(given.give_back(found.scores), indices)

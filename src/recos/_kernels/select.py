@@ -69,6 +69,23 @@ def _rule_out(dots, over, error, columns, weights, floor, left):  # type: ignore
             left[j] -= weight * column[j]
 
 
+@compiled([
+    types.void(
+        types.Array(types.float32, 2, "C", readonly=True), types.Array(types.float32, 2, "C")
+    )
+])  # fmt: skip
+def first_columns(table, out):  # type: ignore[no-untyped-def]
+    """Write the first features of rows, and the residual that goes with these alone."""
+    few = len(out) - 1
+    for j in range(len(table)):
+        for k in range(few):
+            out[k, j] = table[j, k]
+        rest = 0.0
+        for k in range(few, table.shape[1]):
+            rest += np.float64(table[j, k]) * np.float64(table[j, k])
+        out[few, j] = np.sqrt(rest) * (1 + 2e-7)  # rounded up
+
+
 @compiled()
 def _drop_below(rows, uppers, count, floor):  # type: ignore[no-untyped-def]
     kept = 0

@@ -65,3 +65,19 @@ def fold(ascending, out):  # type: ignore[no-untyped-def]
             out[i, j], out[i, width - half + j] = high + low, high - low
         if width % 2:
             out[i, half] = ascending[i, half]
+
+
+@compiled([types.void(
+    matrix(types.float32),
+    types.Array(types.int8, 2, "C", readonly=True),
+    types.Array(types.float32, 2, "C"),
+)], reorder=True)  # fmt: skip
+def code_products(queries, codes, out):  # type: ignore[no-untyped-def]
+    """Write the products of float32 rows with int8 rows."""
+    for i in range(queries.shape[0]):
+        query = queries[i]
+        for j in range(codes.shape[0]):
+            row, total = codes[j], np.float32(0)
+            for k in range(row.shape[0]):
+                total += query[k] * np.float32(row[k])
+            out[i, j] = total
