@@ -36,9 +36,9 @@ def measure(name: str, budget: str) -> dict[str, object]:
     """Return the peak of one call over what the process held before it."""
     X = np.random.default_rng(0).standard_normal((BUDGETS[budget], WIDTH), dtype=np.float32)
     run(name, X[:3000], "256MiB")
-    before = _reset_peak()
+    before = reset_peak()
     run(name, X, budget)
-    peak = _status("VmHWM") - before
+    peak = status("VmHWM") - before
     size = recos._blocks.parse_memory(budget)
     return {"function": name, "budget": budget, "peak MiB": peak / 2**20, "share": peak / size}
 
@@ -52,13 +52,13 @@ def run(name: str, X: np.ndarray, budget: str) -> None:
         assert not list(recos.above(X, threshold=0.9, memory=budget))
 
 
-def _reset_peak() -> int:
+def reset_peak() -> int:
     ctypes.CDLL(None).malloc_trim(0)  # what was freed must not hide what is taken next
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    return _status("VmRSS")
+    return status("VmRSS")
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.split(f"{field}:")[1].split()[0]) * 1024
 

@@ -44,7 +44,7 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("metrics", "ordering", "pairs", "search", "index")
+_MODULES = ("metrics", "ordering", "pairs", "search", "index", "_files")
 
 
 def __getattr__(name: str) -> object:

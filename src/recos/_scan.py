@@ -62,11 +62,13 @@ def make_corpus(
     """Return rows ready to be searched; the fewest features that tell nearly all come first."""
     some = Features(*(x[:: max(1, len(x) // 4096)] for x in features))
     known = np.isfinite(some.error)
-    spread = [
-        np.mean(some.residual(few)[known] ** 2.0) if known.any() else 0.0
-        for few in range(shape.rank + 1)
-    ]
-    few = next(few for few in range(1, shape.rank + 1) if spread[few] <= spread[-1] + _CLOSE)
+    with np.errstate(over="ignore", invalid="ignore"):  # a damaged file is for verify to find
+        spread = [
+            np.mean(some.residual(few)[known] ** 2.0) if known.any() else 0.0
+            for few in range(shape.rank + 1)
+        ]
+    enough = [few for few in range(1, shape.rank) if spread[few] <= spread[-1] + _CLOSE]
+    few = min([*enough, shape.rank])
     return Corpus(store, shape, features, few, np.zeros(0, bool) if allowed is None else allowed)
 
 

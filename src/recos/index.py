@@ -23,7 +23,7 @@ from recos._scan import Corpus, Found, make_corpus, merge, search
 from recos._stores import Codes, Plain, Store, encode
 from recos.metrics import Metric, Weights, find_metric
 from recos.profiles import Features, Norms, Profiles, choose_rank, describe, fit
-from recos.search import TopK, give_back, read_k
+from recos.search import TopK, check_finite_rows, give_back, read_k
 
 DTYPES = ("float32", "float16", "int8")
 _BLOCK = 2**25  # bytes of rows that are read, described and written at a time
@@ -86,11 +86,9 @@ class Index:
         self._folder: Path | None = None
         self._shape_files: dict[str, Any] = {}
         self._next_id = 0
-        rows = self._stored(rows)
-        self._shape = fit(self.metric, rows, choose_rank(self.width, self._itemsize))
+        self._shape: Profiles | Norms | None = None  # fitted to the first rows
         self._segments: tuple[_Segment, ...] = ()
-        if len(rows):
-            self._segments = (self._make_segment(rows, self._read_ids(ids, len(rows))),)
+        self.add(rows, ids=ids)
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -154,11 +152,11 @@ class Index:
                 f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}; a "
                 "single vector v is the matrix v[None, :]"
             )
-        describe(self._shape, rows, given.dtype, name="queries")
+        check_finite_rows(rows, "queries", np.arange(len(rows)))
         masks = _masks(segments, where)
         k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
         if not (k and len(rows)):
-            found = Found.none(len(rows), 0)
+            found = Found.none(len(rows), k)
         else:
             parts, start = [], 0
             for segment, mask in zip(segments, masks, strict=True):
@@ -224,10 +222,13 @@ class Index:
         with self._lock:
             segments = self._segments
             dead = sum(len(segment.ids) for segment in segments) - len(self)
-            if len(segments) > _MOST_SEGMENTS or 4 * dead > len(self) + dead:
+            if not len(self):
+                segments = ()
+            elif len(segments) > _MOST_SEGMENTS or 4 * dead > len(self) + dead:
+                shape = segments[0].corpus.shape
                 blocks = (block for segment in segments for block in _alive_blocks(segment))
-                entries = _write_blocks(folder, self._shape, self.dtype, self._keep, blocks)
-                segments = (_opened(folder, entries, self._shape, mmap=True),) if len(self) else ()
+                entries = _write_blocks(folder, shape, self.dtype, self._keep, blocks)
+                segments = (_opened(folder, entries, shape, mmap=True),)
             elif folder != self._folder:
                 segments = tuple(segment._replace(files={}) for segment in segments)
             self._segments = tuple(_written(folder, segment) for segment in segments)
@@ -252,7 +253,7 @@ class Index:
             "keep": self._keep,
             "width": self.width,
             "next": self._next_id,
-            "shape": self._shape_files or self._shape._asdict(),
+            "shape": self._shape_files or (self._shape and self._shape._asdict()),
             "segments": [segment.files for segment in self._segments],
         }
 
@@ -322,17 +323,15 @@ class Index:
         if first is None:
             raise ValueError("blocks: expected at least one block with rows, got none")
         index = cls(first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep)
-        index._shape = fit(
-            index.metric, index._stored(first), choose_rank(index.width, index._itemsize)
-        )
+        shape = index._fitted(index._stored(first))
 
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             for ids, rows in chain([(names, first)], pairs):
                 _check_width(rows, index.width)
                 yield index._read_ids(ids, len(rows)), index._stored(rows)
 
-        files = _write_blocks(folder, index._shape, index.dtype, keep, named())
-        segment = _opened(folder, files, index._shape, mmap=True)
+        files = _write_blocks(folder, shape, index.dtype, keep, named())
+        segment = _opened(folder, files, shape, mmap=True)
         _check_unique(segment.ids)
         index._segments, index._folder = (segment,), folder
         index._write_shape(folder)
@@ -364,10 +363,16 @@ class Index:
             )
         return stored
 
+    def _fitted(self, rows: np.ndarray) -> Profiles | Norms:
+        """Return what gives the features of rows, fitted to the first that there are."""
+        if self._shape is None:
+            self._shape = fit(self.metric, rows, choose_rank(self.width, self._itemsize))
+        return self._shape
+
     def _make_segment(self, rows: np.ndarray, ids: np.ndarray) -> _Segment:
-        store, features = _described(self._shape, self.dtype, self._keep, rows)
-        corpus = make_corpus(store, self._shape, features)
-        return _Segment(corpus, ids, np.ones(len(ids), bool), {})
+        shape = self._fitted(rows)
+        store, features = _described(shape, self.dtype, self._keep, rows)
+        return _Segment(make_corpus(store, shape, features), ids, np.ones(len(ids), bool), {})
 
     def _read_ids(self, ids: Any, count: int) -> np.ndarray:
         """Return the names of rows to be added, and check them."""

@@ -192,7 +192,7 @@ def rerank(
         found = exact_scores(metric, *pair)
         if np.isnan(found).any():
             for x, name, number in zip(pair, given.names, (query[part], row[part]), strict=True):
-                _check_finite(x, name, number)
+                check_finite_rows(x, name, number)
         scores[query[part], place[part]] = found
     order = np.lexsort((which, -scores), axis=1)[:, :k]
     scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
@@ -415,7 +415,8 @@ def _check_rows(which: np.ndarray, least: int, size: int, name: str) -> None:
         )
 
 
-def _check_finite(x: np.ndarray, name: str, number: np.ndarray) -> None:
+def check_finite_rows(x: np.ndarray, name: str, number: np.ndarray) -> None:
+    """Raise for the first row that is not finite, by its number."""
     bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if len(bad):
         raise ValueError(
