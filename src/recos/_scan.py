@@ -22,7 +22,7 @@ _PRODUCTS = 2**19  # numbers of a tile of products, which then stays in the cach
 _TILE = 1024, 2**14  # rows of a tile, at least and at most
 _FIRST = 256  # rows of the first tile, which nothing is ruled out of
 _CLOSE = 0.003  # how much more of the square of the residual a few features may leave than all
-_SCORED = 2**19  # numbers of each side that are scored at a time
+_SCORED = 2**17  # numbers of each side that are scored at a time
 
 
 class Found(NamedTuple):
@@ -57,9 +57,11 @@ class Corpus(NamedTuple):
     allowed: np.ndarray
 
     def tile(self, part: slice) -> np.ndarray:
-        """Return consecutive rows as float32."""
-        with np.errstate(over="ignore"):  # nothing is concluded from rows that overflow
-            return np.ascontiguousarray(self.rows[part], np.float32)
+        """Return consecutive rows as float32, zeros for those of which nothing is known."""
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(self.rows[part], np.float32)
+        unknown = np.isinf(self.features.error[part])
+        return np.where(unknown[:, None], np.float32(0), rows) if unknown.any() else rows
 
     def exact(self, which: np.ndarray) -> np.ndarray:
         """Return some rows as they are stored."""
@@ -105,7 +107,7 @@ def search(
         group, share = job
         mine = np.full(len(queries[group]), -1) if own is None else own[group]
         some = np.ascontiguousarray(queries[group], corpus.dtype)
-        return _scored(metric, some, corpus, k, _candidates(some, corpus, k, mine, share, tile))
+        return _best(metric, some, corpus, k, mine, share, tile)
 
     found = run_blocks(work, jobs, Progress(len(jobs), f"search {metric.name}", progress))
     step = len(shares)
@@ -154,15 +156,25 @@ def _prepare(queries: np.ndarray, corpus: Corpus) -> _Queries:
     few = len(corpus.columns) - 1
     sides = (
         np.hstack([side, features._replace(table=side).residual(few)[:, None]])
-        for side in corpus.shape.as_queries(features.table)
+        for side in corpus.shape.as_queries(features)
     )
     return _Queries(unit, *(np.ascontiguousarray(side) for side in sides))
 
 
-def _candidates(
-    queries: np.ndarray, corpus: Corpus, k: int, own: np.ndarray, share: slice, size: int
-) -> list[np.ndarray]:
-    """Return the rows among some that may be among the k best of each query."""
+def _best(
+    metric: Metric,
+    queries: np.ndarray,
+    corpus: Corpus,
+    k: int,
+    own: np.ndarray,
+    share: slice,
+    size: int,
+) -> Found:
+    """Return the k best of some rows for each query.
+
+    Where more may be among them than there is room for, these are scored and the k best kept: the
+    least of their scores is then what others have to reach.
+    """
     from recos._kernels import select  # noqa: PLC0415 - loads Numba
 
     unit, up, down = _prepare(queries, corpus)
@@ -172,6 +184,7 @@ def _candidates(
     rows: np.ndarray = np.empty((len(unit), 2 * size), np.int64)
     uppers: np.ndarray = np.empty((len(unit), 2 * size))
     products = np.empty(len(unit) * size, np.float32)
+    scored = np.zeros(len(unit), np.int64)
     start = min(share.start + min(_FIRST, size), share.stop)
     for part in [slice(share.start, start), *spans(share.stop, size, start)]:
         dots = products[: len(unit) * (part.stop - part.start)].reshape(len(unit), -1)
@@ -186,13 +199,17 @@ def _candidates(
             )  # fmt: skip
             if done == len(unit):
                 break
-            rows, uppers = _doubled(rows), _doubled(uppers)
-    reached = uppers >= heaps[:, :1]
-    return [rows[i, :count][reached[i, :count]] for i, count in enumerate(counts)]
-
-
-def _doubled(room: np.ndarray) -> np.ndarray:
-    return np.hstack([room, np.empty_like(room)])
+            some = rows[done, : counts[done]]
+            best = _scored(metric, queries[done : done + 1], corpus, k, [some])
+            rows[done, :k], uppers[done, :k] = best.indices[0], best.scores[0]
+            heaps[done], counts[done] = best.scores[0, ::-1], k
+            scored[done] += best.scored[0]
+    lists = [
+        row[:count][upper[:count] >= heap[0]]
+        for row, upper, count, heap in zip(rows, uppers, counts, heaps, strict=True)
+    ]
+    found = _scored(metric, queries, corpus, k, lists)
+    return found._replace(scored=found.scored + scored)
 
 
 def _scored(
