@@ -259,11 +259,11 @@ def test_concurrent_callers_get_their_own_results(monkeypatch):
         assert list(pool.map(call, range(4))) == list(range(4))
 
 
-def found_by_search(X, queries, k=10, metric="recos"):
+def found_by_search(X, queries, k=10, metric="recos", memory=2**27):
     metric = METRICS[metric]
     shape = fit(metric, X, 8)
     corpus = make_corpus(X, X.dtype, shape, describe(shape, X, X.dtype, name="X"))
-    return search(metric, queries, corpus, k, memory=2**27)
+    return search(metric, queries, corpus, k, memory=memory)
 
 
 @all_metrics
@@ -276,6 +276,13 @@ def test_few_rows_are_scored_exactly(monkeypatch, kind, metric):
     same(found, brute(metric, queries, X, 10))
     assert (found.scored >= 10).all()
     assert np.median(found.scored) <= 40
+
+
+def test_all_exact_scores_are_counted():
+    X, queries = np.ones((3000, 4)), normal(1, 2, 4)
+    found = found_by_search(X, queries, 3, memory=2**16)
+    assert (found.indices == [0, 1, 2]).all()
+    assert (found.scored >= 3000).all()
 
 
 @pytest.mark.parametrize("rows", ["equal", "beyond float32"])

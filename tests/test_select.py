@@ -88,6 +88,19 @@ def test_what_is_below_the_floor_is_dropped_in_order(compiled):
     assert uppers[:3].tolist() == [0.5, 0.6, 0.5]
 
 
+@versions
+@pytest.mark.parametrize("floor", [0.8, 0.1, 0.0, -0.3])
+def test_what_is_left_of_upper_limits_is_their_weighted_sum(compiled, floor):
+    rule_out = select._rule_out if compiled else select._rule_out.py_func
+    rng = np.random.default_rng(1)
+    dots, over, error = rng.standard_normal((3, 90)).astype(np.float32)
+    columns, weights = (rng.standard_normal(x).astype(np.float32) for x in ((4, 90), 4))
+    left = np.empty(90, np.float32)
+    rule_out(dots, over, error, columns, weights, np.float32(floor), left)
+    wide = dots.astype(float) * over + error - floor * (weights.astype(float) @ columns)
+    np.testing.assert_allclose(left, wide, atol=4e-6)
+
+
 class Tile:
     """Cosines with a bound of 1 and no residual: limits are the cosine and its error."""
 
