@@ -23,7 +23,7 @@ _PRODUCTS = 2**19  # numbers of a tile of products, which then stays in the cach
 _TILE = 1024, 2**14  # rows of a tile, at least and at most
 _FIRST = 256  # rows of the first tile, which nothing is ruled out of
 _CLOSE = 0.003  # how much more of the square of the residual a few features may leave than all
-_SCORED = 2**19  # numbers of each side that are scored at a time
+_SCORED = 2**17  # numbers of each side that are scored at a time
 
 
 class Found(NamedTuple):
@@ -95,7 +95,7 @@ def search(
         group, share = job
         mine = np.full(len(queries[group]), -1) if own is None else own[group]
         some = np.ascontiguousarray(queries[group])
-        return _scored(metric, some, corpus, k, _candidates(some, corpus, k, mine, share, tile))
+        return _best(metric, some, corpus, k, mine, share, tile)
 
     found = run_blocks(work, jobs, Progress(len(jobs), f"search {metric.name}", progress))
     step = len(shares)
@@ -143,15 +143,25 @@ def _prepare(queries: np.ndarray, corpus: Corpus) -> _Queries:
     unit = np.divide(wide, norm, where=norm > 0, out=wide).astype(np.float32)
     sides = (
         np.hstack([side, features._replace(table=side).residual(corpus.few)[:, None]])
-        for side in corpus.shape.as_queries(features.table)
+        for side in corpus.shape.as_queries(features)
     )
     return _Queries(unit, *(np.ascontiguousarray(side) for side in sides))
 
 
-def _candidates(
-    queries: np.ndarray, corpus: Corpus, k: int, own: np.ndarray, share: slice, size: int
-) -> list[np.ndarray]:
-    """Return the rows among some that may be among the k best of each query."""
+def _best(
+    metric: Metric,
+    queries: np.ndarray,
+    corpus: Corpus,
+    k: int,
+    own: np.ndarray,
+    share: slice,
+    size: int,
+) -> Found:
+    """Return the k best of some rows for each query.
+
+    Where more may be among them than there is room for, these are scored and the k best kept: the
+    least of their scores is then what others have to reach.
+    """
     from recos._kernels import select  # noqa: PLC0415 - loads Numba
 
     unit, up, down = _prepare(queries, corpus)
@@ -161,11 +171,14 @@ def _candidates(
     rows: np.ndarray = np.empty((len(unit), 2 * size), np.int64)
     uppers: np.ndarray = np.empty((len(unit), 2 * size))
     products = np.empty(len(unit) * size, np.float32)
+    scored = np.zeros(len(unit), np.int64)
     start = min(share.start + min(_FIRST, size), share.stop)
     for part in [slice(share.start, start), *spans(share.stop, size, start)]:
         dots = products[: len(unit) * (part.stop - part.start)].reshape(len(unit), -1)
         corpus.store.multiply(unit, part, dots)
         over, error, table = (field[part] for field in corpus.features)
+        if np.isinf(error).any():
+            dots[:, np.isinf(error)] = 0  # not a number where they overflow
         columns = np.empty((few + 1, part.stop - part.start), np.float32)
         select.first_columns(table, columns)
         done = 0
@@ -176,13 +189,18 @@ def _candidates(
             )  # fmt: skip
             if done == len(unit):
                 break
-            rows, uppers = _doubled(rows), _doubled(uppers)
-    reached = uppers >= heaps[:, :1]
-    return [rows[i, :count][reached[i, :count]] for i, count in enumerate(counts)]
-
-
-def _doubled(room: np.ndarray) -> np.ndarray:
-    return np.hstack([room, np.empty_like(room)])
+            some = rows[done, : counts[done]]
+            best = _scored(metric, queries[done : done + 1], corpus, k, [some])
+            limits = best.scores[0] / (1 - metric.weights.dot * best.scores[0])  # without the dot
+            rows[done, :k], uppers[done, :k] = best.indices[0], limits
+            heaps[done], counts[done] = limits[::-1], k
+            scored[done] += best.scored[0]
+    lists = [
+        row[:count][upper[:count] >= heap[0]]
+        for row, upper, count, heap in zip(rows, uppers, counts, heaps, strict=True)
+    ]
+    found = _scored(metric, queries, corpus, k, lists)
+    return found._replace(scored=found.scored + scored)
 
 
 def _scored(

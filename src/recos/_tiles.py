@@ -75,14 +75,20 @@ _MENDED_ROWS, _MENDED_COLUMNS = 128, 512
 
 
 def plan(
-    X: Any, Y: Any, metric: str | Metric, memory: str | int, *, holds_rows: bool = True
+    X: Any,
+    Y: Any,
+    metric: str | Metric,
+    memory: str | int,
+    names: tuple[str, str] = ("X", "Y"),
+    *,
+    holds_rows: bool = True,
 ) -> Grid:
     """Check the inputs and choose block sizes that stay within the memory budget.
 
     A quarter is for the columns prepared, a quarter for results or hits, half for the threads.
     """
     metric, budget, threads = find_metric(metric), parse_memory(memory), count_threads()
-    given = read_matrices(X, X if Y is None else Y)
+    given = read_matrices(X, X if Y is None else Y, names)
     if Y is None:
         given = given._replace(names=("X", "X"))
     m, width = given.arrays[1].shape

@@ -21,13 +21,13 @@ import numpy as np
 
 from recos._arrays import check_finite
 from recos._blocks import run_blocks, spans
-from recos._terms import sort_and_fold
+from recos._terms import scaled, sort_and_fold
 from recos.metrics import Metric, Weights
 
 _SAMPLE = 512  # rows that a basis is fitted to
 _NUMBERS = 2**18  # that are described at a time
-# What rounding of stored coordinates can add to a product of profiles.
-_ROUNDING = 2e-6
+# What rounding can add to a product of profiles: of stored coordinates, and of each term of a sum.
+_ROUNDING, _ROUNDING_OF_TERM = 2e-6, 2.0**-22
 # Norms between which float32 products are as exact as their rounding says.
 _SMALLEST, _LARGEST = 1e-25, 1e25
 
@@ -40,7 +40,7 @@ class Features(NamedTuple):
     over : (n,)
         1/‖v‖.
     error : (n,)
-        How far a cosine may be off; infinite where nothing is known.
+        How far a cosine may be off: infinite where nothing is known, 0 for rows of zeros.
     table : (n, r + 1)
         Coordinates, and the residual in the last column.
     """
@@ -106,8 +106,7 @@ class Profiles(NamedTuple):
         >>> Profiles.fit(X, rank=8).transform(X).table.shape
         (500, 9)
         """
-        some = _sample(X)
-        norm = _norms(some)
+        some, norm = _in_range(_sample(X))
         some, norm = some[np.isfinite(norm)], norm[np.isfinite(norm)]
         half, middle = divmod(X.shape[1], 2)
         lengths = [0.5**0.5] * half + [1.0] * middle, [0.5**0.5] * half  # of folded unit vectors
@@ -136,17 +135,19 @@ class Profiles(NamedTuple):
         -------
         Features
         """
-        norm, features = _lengths(X, self.rank)
+        features = _lengths(X, self.rank)[1]
+        X, norm = _in_range(X)
         coordinates = _coordinates(X, self.even, self.odd) * _reciprocal(norm)[:, None]
         table = features.table
         table[:, :-1] = coordinates
         rest = np.maximum(0, 1 - (coordinates**2).sum(axis=1))
-        table[:, -1] = np.sqrt(rest + _ROUNDING)
-        table[norm == 0, 0] = 1  # any bound will do where every product is 0
+        table[:, -1] = np.sqrt(rest + _ROUNDING + _ROUNDING_OF_TERM * self.rank)
+        table[norm == 0, -1] = 0  # nothing is left of a row of zeros
         return features
 
-    def as_queries(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def as_queries(self, features: Features) -> tuple[np.ndarray, np.ndarray]:
         """Return what the features of rows are multiplied with: for u↑·v↑ and for -u↑·v↓."""
+        table = features.table
         return table, table * np.append(self.signs, 1.0).astype(np.float32)
 
 
@@ -170,7 +171,8 @@ class Norms(NamedTuple):
     def fit(cls, X: np.ndarray, weights: Weights) -> Norms:
         """Take the typical norm from a sample of rows."""
         norm = _norms(_sample(X))
-        return cls(weights, float(np.median(norm[norm > 0])) if (norm > 0).any() else 1.0)
+        norm = norm[(norm > 0) & np.isfinite(norm)]
+        return cls(weights, float(np.median(norm)) if len(norm) else 1.0)
 
     def transform(self, X: np.ndarray) -> Features:
         """Return the features of rows, shape (n, d)."""
@@ -180,17 +182,18 @@ class Norms(NamedTuple):
         if self.weights.mean_square:
             length = np.clip(norm / self.middle, 1e-18, 1e18)
             table[:, 1], table[:, 2] = length, 1 / length
-            features.error[length != norm / self.middle] = np.inf
-            features.error[norm == 0] = 0
+            features.error[(length != norm / self.middle) & (features.error > 0)] = np.inf
         # Their rounding is relative: the product of residuals must exceed that of the sums.
         table[:, -1] = 1e-3 * table[:, :-1].sum(axis=1)
         return features
 
-    def as_queries(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def as_queries(self, features: Features) -> tuple[np.ndarray, np.ndarray]:
         """Return what the features of rows are multiplied with: ‖u‖ meets 1/‖v‖."""
-        half = self.weights.mean_square / 2
+        table, half = features.table, self.weights.mean_square / 2
         weights = np.array([self.weights.cauchy_schwarz, half, half, max(1.0, 2 * half)])
         queries = table[:, [0, 2, 1, 3]] * weights.astype(np.float32)
+        if half:
+            queries[np.isinf(features.error), -1] = 1e30  # of an unknown length anything may be
         return queries, queries
 
 
@@ -232,7 +235,7 @@ def join(parts: list[Features]) -> Features:
 
 def _sample(X: np.ndarray) -> np.ndarray:
     some = np.asarray(X[:: max(1, len(X) // _SAMPLE)][:_SAMPLE])
-    return np.ascontiguousarray(some, np.float64 if some.dtype == np.float64 else np.float32)
+    return np.ascontiguousarray(some, np.float64 if some.dtype.itemsize == 8 else np.float32)
 
 
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -241,6 +244,15 @@ def _norms(X: np.ndarray) -> np.ndarray:
     squares = np.empty(len(X))
     sums.squares(X, squares)
     return np.sqrt(squares)
+
+
+def _in_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows, divided by powers of two where their sums do not fit, and their norms."""
+    norm = _norms(X)
+    if not ((norm > _SMALLEST) & (norm < _LARGEST)).all():
+        X = scaled(np, X, X.dtype)[0]
+        norm = _norms(X)
+    return X, norm
 
 
 def _reciprocal(norm: np.ndarray) -> np.ndarray:
@@ -255,8 +267,9 @@ def _lengths(X: np.ndarray, rank: int) -> tuple[np.ndarray, Features]:
     zero[zero] = ~X[zero].any(axis=1)  # squares of float64 may vanish
     known = zero | ((norm > _SMALLEST) & (norm < _LARGEST))
     # The worst case of a float32 sum of products, and of what is rounded before and after it.
-    error = np.full(len(X), (X.shape[1] + 16) * 2.0**-24, np.float32)
-    error[~known] = np.inf
+    rounding = (X.shape[1] + 16) * 2.0**-24
+    worst = rounding / (1 - rounding) if rounding < 1 else np.inf
+    error = np.where(zero, 0, np.where(known, worst, np.inf)).astype(np.float32)
     over = np.where(known, _reciprocal(norm), 0).astype(np.float32)
     return norm, Features(over, error, np.zeros((len(X), rank + 1), np.float32))
 

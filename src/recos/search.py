@@ -101,9 +101,21 @@ def topk(
     >>> indices
     array([[0, 1]])
     """
-    metric, budget = find_metric(metric), parse_memory(memory)
-    given = on_host(read_matrices(queries, corpus, names=("queries", "corpus")))
-    rows, stored = given.arrays
+    given = read_matrices(queries, corpus, names=("queries", "corpus"))
+    return _topk(given, k, metric, where, exclude_self, memory, progress)
+
+
+def _topk(
+    given: Inputs,
+    k: Any,
+    metric: str | Metric,
+    where: Any,
+    exclude_self: bool,
+    memory: str | int,
+    progress: bool | None,
+) -> TopK:
+    metric, budget, given = find_metric(metric), parse_memory(memory), on_host(given)
+    (rows, stored), (_, name) = given.arrays, given.names
     allowed = read_where(where, len(stored))
     own = np.arange(len(rows)) if exclude_self else None
     if exclude_self and len(rows) != len(stored):
@@ -113,6 +125,8 @@ def topk(
         )
     most = len(stored) if allowed is None else int(allowed.sum())
     k = min(read_k(k), most - exclude_self if most else 0)
+    for part in spans(len(rows), max(1, _SCORED // rows.shape[1])):
+        check_finite_rows(rows[part], given.names[0], range(part.start, part.stop))
     if not (k > 0 and len(rows)):
         return give_back(given, Found.none(len(rows), 0))
     rank = choose_rank(stored.shape[1], 4)
@@ -122,7 +136,7 @@ def topk(
     section = max(2 * k, 1024, budget // 4 // (8 * (rank + 4)))
     found: list[Found] = []
     for part in spans(len(stored), section):
-        features = describe(shape, stored[part], given.dtype, name="corpus", first=part.start)
+        features = describe(shape, stored[part], given.dtype, name=name, first=part.start)
         store = Plain(stored[part], given.dtype)
         some = make_corpus(store, shape, features, None if allowed is None else allowed[part])
         mine = None if own is None else own - part.start
@@ -189,11 +203,9 @@ def rerank(
     for part in spans(len(row), max(1, _SCORED // rows.shape[1])):
         picked = (query[part], row[part]) if for_each else row[part]
         pair = [np.ascontiguousarray(x, given.dtype) for x in (rows[query[part]], stored[picked])]
-        found = exact_scores(metric, *pair)
-        if np.isnan(found).any():
-            for x, name, number in zip(pair, given.names, (query[part], row[part]), strict=True):
-                check_finite_rows(x, name, number)
-        scores[query[part], place[part]] = found
+        for x, name, number in zip(pair, given.names, (query[part], row[part]), strict=True):
+            check_finite_rows(x, name, number)
+        scores[query[part], place[part]] = exact_scores(metric, *pair)
     order = np.lexsort((which, -scores), axis=1)[:, :k]
     scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
     return give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))
@@ -227,19 +239,22 @@ def recall(found: Any, truth: TopK, k: int | None = None) -> float:
     """
     scores, indices = (to_numpy(x) for x in truth)
     k = indices.shape[1] if k is None else min(read_k(k), indices.shape[1])
-    rows = to_numpy(found.indices if isinstance(found, TopK) else np.asarray(found))[:, :k]
-    if len(rows) != len(indices):
+    rows = to_numpy(found.indices if isinstance(found, TopK) else found)
+    if rows.ndim != 2 or len(rows) != len(indices):
         raise ValueError(
-            f"found and truth: expected as many queries in each, got {len(rows)} and {len(indices)}"
+            f"found and truth: expected as many queries in each, got shapes {rows.shape} and "
+            f"{indices.shape}"
         )
-    if not rows.size:
-        return 1.0 if not k else 0.0
-    least = scores[:, k - 1 : k]
+    wanted = (indices[:, :k] >= 0).sum(axis=1)
+    if not wanted.any():
+        return 1.0
+    rows, least = _without_repeats(rows[:, :k]), scores[:, k - 1 : k]
     good = np.where(scores >= least, indices, -1)
-    hits = (rows[:, :, None] == good[:, None, :]).any(axis=2) & (rows >= 0)
+    hits = (rows[:, :, None] == good[:, None, :]).any(axis=2)
     if isinstance(found, TopK):
         hits |= to_numpy(found.scores)[:, :k] >= least
-    return float(hits.sum() / (len(rows) * k))
+    count = np.minimum((hits & (rows >= 0)).sum(axis=1), wanted)
+    return float((count[wanted > 0] / wanted[wanted > 0]).mean())
 
 
 def range_search(
@@ -284,7 +299,8 @@ def range_search(
     >>> recos.range_search([[1.0, 5.5, 2.0, 4.0]], corpus, 0.9).j
     array([0, 1])
     """
-    found = _reaching(queries, corpus, threshold, metric, memory, progress)
+    names = "queries", "corpus"
+    found = _reaching(queries, corpus, threshold, metric, memory, progress, names)
     order = np.lexsort((found.j, -found.scores, found.i))
     return Pairs(*(field[order] for field in found))
 
@@ -335,26 +351,31 @@ def mine_pairs(
         raise ValueError(
             f"threshold and k: expected exactly one of them, got {threshold!r} and {k!r}"
         )
+    most = None if max_pairs is None else read_k(max_pairs, "max_pairs")
     if threshold is not None:
-        found = _reaching(X, None, threshold, metric, memory, progress)
+        found = _reaching(X, None, threshold, metric, memory, progress, ("X", "X"))
     else:
-        best = topk(
-            X, X, k or 0, metric=metric, exclude_self=True, memory=memory, progress=progress
-        )
+        given = read_matrices(X, X, names=("X", "X"))
+        best = _topk(given, k, metric, None, True, memory, progress)
         scores, other = (to_numpy(x) for x in best)
         row = np.broadcast_to(np.arange(len(other))[:, None], other.shape)
         low, high = np.minimum(row, other).ravel(), np.maximum(row, other).ravel()
         _, once = np.unique(np.stack([low, high]), axis=1, return_index=True)
         found = Pairs(low[once], high[once], scores.ravel()[once])
-    order = np.lexsort((found.j, found.i, -found.scores))
-    order = order if max_pairs is None else order[: read_k(max_pairs, "max_pairs")]
+    order = np.lexsort((found.j, found.i, -found.scores))[:most]
     return Pairs(*(field[order] for field in found))
 
 
 def _reaching(
-    X: Any, Y: Any, threshold: float, metric: Any, memory: Any, progress: bool | None
+    X: Any,
+    Y: Any,
+    threshold: float,
+    metric: str | Metric,
+    memory: str | int,
+    progress: bool | None,
+    names: tuple[str, str],
 ) -> Pairs:
-    grid = plan(X, Y, metric, memory, holds_rows=False)
+    grid = plan(X, Y, metric, memory, names, holds_rows=False)
     check_rows_finite(grid)
     parts = list(find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress))
     if not parts:
@@ -375,7 +396,7 @@ def read_where(where: Any, size: int) -> np.ndarray | None:
     """Return a filter as a mask, None where everything passes."""
     if where is None:
         return None
-    chosen = to_numpy(np.asarray(where) if isinstance(where, (list, tuple, range)) else where)
+    chosen = to_numpy(where)
     if chosen.dtype == bool and chosen.shape == (size,):
         return np.ascontiguousarray(chosen)
     if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not chosen.size):
@@ -393,18 +414,24 @@ def _read_candidates(candidates: Any, queries: int, size: int) -> np.ndarray:
     """Return row numbers for each query, with -1 in the place of those that came before."""
     if candidates is None:
         return np.broadcast_to(np.arange(size), (queries, size))
-    which = np.array(to_numpy(np.asarray(candidates)))
-    if which.ndim != 2 or len(which) != queries or not np.issubdtype(which.dtype, np.integer):
+    which = to_numpy(candidates)
+    whole = np.issubdtype(which.dtype, np.integer) or not which.size
+    if which.ndim != 2 or len(which) != queries or not whole:
         raise ValueError(
             f"candidates: expected row numbers of shape ({queries}, c), got shape {which.shape} of "
             f"{which.dtype}"
         )
     _check_rows(which, -1, size, "candidates")
+    return _without_repeats(which.astype(np.int64))
+
+
+def _without_repeats(which: np.ndarray) -> np.ndarray:
+    """Return row numbers with -1 in the place of those that came before."""
     order = np.argsort(which, axis=1, kind="stable")
     ascending = np.take_along_axis(which, order, axis=1)
     again = np.zeros(which.shape, bool)
     np.put_along_axis(again, order[:, 1:], ascending[:, 1:] == ascending[:, :-1], axis=1)
-    return np.where(again, -1, which).astype(np.int64)
+    return np.where(again, -1, which)
 
 
 def _check_rows(which: np.ndarray, least: int, size: int, name: str) -> None:
@@ -415,7 +442,7 @@ def _check_rows(which: np.ndarray, least: int, size: int, name: str) -> None:
         )
 
 
-def check_finite_rows(x: np.ndarray, name: str, number: np.ndarray) -> None:
+def check_finite_rows(x: np.ndarray, name: str, number: np.ndarray | range) -> None:
     """Raise for the first row that is not finite, by its number."""
     bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if len(bad):

@@ -21,8 +21,10 @@ def limits(cosine, error, up, down, residual, most):  # type: ignore[no-untyped-
     """Return the lower and the upper limit of a score: cosine / bound, not above 1 in size.
 
     The bound is within ``residual`` of ``up`` where the cosine is positive, else of ``down``, and
-    not above ``most``.
+    not above ``most``. A row of zeros has no error, and scores 0.
     """
+    if cosine == 0 and error == 0:
+        return 0.0, 0.0
     low, high = cosine - error, cosine + error
     lower, upper = -1.0, 1.0
     if low > 0:
