@@ -224,6 +224,13 @@ def test_no_queries():
     assert found.scores.shape == found.indices.shape == (0, 3)
 
 
+def test_no_rows():
+    queries, X = data(gaussian, n=7)
+    folded = candidates.fold(X[:0])
+    found = candidates.search(queries, folded, BruteForce(folded.rows), 3, certify=True)
+    assert found.scores.shape == found.indices.shape == (len(queries), 0)
+
+
 class Sloppy(BruteForce):
     """Says the same row twice, leaves one out, and proposes fewer than it is asked for."""
 
