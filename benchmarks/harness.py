@@ -12,7 +12,18 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("recos", "numpy", "numba", "scikit-learn", "numkong", "torch", "jax", "cupy-cuda13x")
+PACKAGES = (
+    "recos",
+    "numpy",
+    "numba",
+    "scikit-learn",
+    "numkong",
+    "torch",
+    "jax",
+    "cupy-cuda13x",
+    "faiss-cpu",
+    "usearch",
+)
 
 
 def interleaved(contenders: dict[str, Callable[[], object]], rounds: int = 7) -> dict[str, list]:

@@ -28,12 +28,14 @@ HEAVY = {
     "array_api_compat",
     "concurrent.futures",
     "cupy",
+    "faiss",
     "jax",
     "numba",
     "scipy",
     "sklearn",
     "threadpoolctl",
     "torch",
+    "usearch",
 }
 
 

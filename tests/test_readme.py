@@ -22,7 +22,7 @@ import metrics_table  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DECIMAL = re.compile(r"-?\d+\.(\d+)")
-OPTIONAL = {"cupy", "jax", "torch"}
+OPTIONAL = {"cupy", "faiss", "jax", "torch", "usearch"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
