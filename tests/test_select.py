@@ -96,15 +96,16 @@ def test_what_is_left_of_upper_limits_is_their_weighted_sum(compiled, floor):
     dots, over, error = rng.standard_normal((3, 90)).astype(np.float32)
     columns, weights = (rng.standard_normal(x).astype(np.float32) for x in ((4, 90), 4))
     left = np.empty(90, np.float32)
-    rule_out(dots, over, error, columns, weights, np.float32(floor), left)
-    wide = dots.astype(float) * over + error - floor * (weights.astype(float) @ columns)
+    doubt = np.float32(0.25)
+    rule_out(dots, over, error, doubt, columns, weights, np.float32(floor), left)
+    wide = dots.astype(float) * over + error + doubt - floor * (weights.astype(float) @ columns)
     np.testing.assert_allclose(left, wide, atol=4e-6)
 
 
 class Tile:
     """Cosines with a bound of 1 and no residual: limits are the cosine and its error."""
 
-    def __init__(self, dots, k, room, *, error=1e-6, allowed=(), own=None, first=0):
+    def __init__(self, dots, k, room, *, error=1e-6, allowed=(), own=None, first=0, again=None):
         dots = np.asarray(dots, np.float32)
         n, size = dots.shape
         ones, error = np.ones(size, np.float32), np.full(size, error, np.float32)
@@ -114,13 +115,18 @@ class Tile:
         columns = np.ascontiguousarray(table.T)
         self.heaps, self.counts = np.full((n, k), -np.inf), np.zeros(n, np.int64)
         self.rows, self.uppers = np.full((n, room), -1), np.empty((n, room))
-        self.fixed = (ones, error, columns, table, sides, sides, 1, 1.0)
+        self.again = np.zeros(n, np.int64)
+        unit, tile = (
+            (np.zeros((n, 1), np.float32), np.zeros((0, 1), np.float32)) if again is None else again
+        )
+        doubt, near = np.zeros(n, np.float32), np.full(size, 1e-6, np.float32)
+        self.fixed = ones, error, doubt, unit, tile, near, columns, table, sides, sides, 1, 1.0
         self.tail = np.asarray(allowed, bool), own
         self.dots, self.first = dots, first
 
     def sweep(self, query=0, *, compiled=True):
         run = select.sweep if compiled else select.sweep.py_func
-        found = self.heaps, self.rows, self.uppers, self.counts
+        found = self.heaps, self.rows, self.uppers, self.counts, self.again
         return run(self.dots, query, *self.fixed, *self.tail, self.first, *found)
 
     def found(self, i):
@@ -195,3 +201,21 @@ def test_a_negative_floor_keeps_zeros_and_positives(compiled):
     tile.counts[:] = 0
     tile.sweep(compiled=compiled)
     assert tile.found(0) == [7, 9]
+
+
+@versions
+def test_products_that_are_not_ruled_out_are_made_again(compiled):
+    """Rough products that say 0.1 more or less leave the rows that exact ones leave."""
+    rng = np.random.default_rng(1)
+    unit, rows = (rng.standard_normal((n, 64)).astype(np.float32) / 8 for n in (3, 300))
+    exact = unit @ rows.T
+    rough = exact + rng.uniform(-0.1, 0.1, exact.shape)
+    tile = Tile(rough, 5, 600, error=0.1 + 1e-5, again=(unit, rows))
+    for _ in range(2):  # the second time there is a floor
+        assert tile.sweep(compiled=compiled) == 3
+    assert (tile.again > 300).all()
+    assert (tile.again < 600).all()
+    for i in range(3):
+        kept = tile.rows[i, : tile.counts[i]][tile.uppers[i, : tile.counts[i]] >= tile.heaps[i, 0]]
+        assert set(np.argsort(-exact[i])[:3]) <= set(kept)
+        assert len(set(kept)) <= 6

@@ -14,7 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from recos._blocks import Progress, count_threads, run_blocks, spans
-from recos._stores import Store
+from recos._stores import (
+    Store,
+    encode,
+    errors_of_codes,
+    multiply_codes,
+    worth_coding,
+)
 from recos.metrics import Metric, exact_scores
 from recos.profiles import Features, Norms, Profiles
 
@@ -23,6 +29,9 @@ _PRODUCTS = 2**19  # numbers of a tile of products, which then stays in the cach
 _TILE = 1024, 2**14  # rows of a tile, at least and at most
 _FIRST = 256  # rows of the first tile, which nothing is ruled out of
 _CLOSE = 0.003  # how much more of the square of the residual a few features may leave than all
+# How many products are made again of each query, at first and for each row, before float32 products
+# would have been faster.
+_START, _AGAIN = 1024, 0.02
 _SCORED = 2**17  # numbers of each side that are scored at a time
 
 
@@ -171,12 +180,23 @@ def _best(
     rows: np.ndarray = np.empty((len(unit), 2 * size), np.int64)
     uppers: np.ndarray = np.empty((len(unit), 2 * size))
     products = np.empty(len(unit) * size, np.float32)
-    scored = np.zeros(len(unit), np.int64)
+    scored, again = np.zeros(len(unit), np.int64), np.zeros(len(unit), np.int64)
+    coded = encode(unit) if worth_coding(len(unit)) else None
     start = min(share.start + min(_FIRST, size), share.stop)
     for part in [slice(share.start, start), *spans(share.stop, size, start)]:
         dots = products[: len(unit) * (part.stop - part.start)].reshape(len(unit), -1)
-        corpus.store.multiply(unit, part, dots)
-        over, error, table = (field[part] for field in corpus.features)
+        over, near, table = (field[part] for field in corpus.features)
+        error, doubt, tile = near, np.zeros(len(unit), np.float32), unit[:0]
+        if coded is None:
+            corpus.store.multiply(unit, part, dots)
+        else:
+            some_coded = corpus.store.coded(part)
+            multiply_codes(coded, some_coded, dots)
+            error, doubt = errors_of_codes(coded, some_coded, over, near)
+            numbers = corpus.store.numbers(part)
+            tile = unit[:0] if numbers is None else numbers
+            if again.mean() > _START + _AGAIN * (part.start - share.start):
+                coded = None  # the rows are not alike enough to their codes
         if np.isinf(error).any():
             dots[:, np.isinf(error)] = 0  # not a number where they overflow
         columns = np.empty((few + 1, part.stop - part.start), np.float32)
@@ -184,8 +204,8 @@ def _best(
         done = 0
         while True:
             done = select.sweep(
-                dots, done, over, error, columns, table, up, down, few, most,
-                corpus.allowed[part], own, part.start, heaps, rows, uppers, counts,
+                dots, done, over, error, doubt, unit, tile, near, columns, table, up, down, few,
+                most, corpus.allowed[part], own, part.start, heaps, rows, uppers, counts, again,
             )  # fmt: skip
             if done == len(unit):
                 break

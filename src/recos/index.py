@@ -18,7 +18,7 @@ import numpy as np
 
 from recos import _files
 from recos._arrays import on_host, read
-from recos._blocks import parse_memory, spans
+from recos._blocks import parse_memory, run_blocks, spans
 from recos._scan import Corpus, Found, make_corpus, merge, search
 from recos._stores import Codes, Plain, Store, encode
 from recos.metrics import Metric, Weights, find_metric
@@ -185,7 +185,7 @@ class Index:
         with self._lock:
             names = self._read_ids(ids, len(rows))
             if len(rows):
-                segment = self._make_segment(self._stored(rows), names)
+                segment = self._make_segment(rows, names)
                 self._segments = (*self._segments, segment)
 
     def remove(self, ids: Any, /) -> int:
@@ -323,12 +323,12 @@ class Index:
         if first is None:
             raise ValueError("blocks: expected at least one block with rows, got none")
         index = cls(first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep)
-        shape = index._fitted(index._stored(first))
+        shape = index._fitted(first)
 
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             for ids, rows in chain([(names, first)], pairs):
                 _check_width(rows, index.width)
-                yield index._read_ids(ids, len(rows)), index._stored(rows)
+                yield index._read_ids(ids, len(rows)), rows
 
         files = _write_blocks(folder, shape, index.dtype, keep, named())
         segment = _opened(folder, files, shape, mmap=True)
@@ -350,18 +350,6 @@ class Index:
     @property
     def _itemsize(self) -> int:
         return 1 if self.dtype == "int8" else np.dtype(self.dtype).itemsize
-
-    def _stored(self, rows: np.ndarray) -> np.ndarray:
-        """Return a copy of rows as they are stored, or as their codes are made of."""
-        kind = np.float32 if self.dtype == "int8" else np.dtype(self.dtype)
-        with np.errstate(over="ignore"):
-            stored = np.array(rows, kind, order="C")
-        if np.isfinite(rows).all() and not np.isfinite(stored).all():
-            raise ValueError(
-                f"vectors: expected numbers that fit into {stored.dtype}, got larger ones; scale "
-                "them, or store them as float32"
-            )
-        return stored
 
     def _fitted(self, rows: np.ndarray) -> Profiles | Norms:
         """Return what gives the features of rows, fitted to the first that there are."""
@@ -467,18 +455,29 @@ def _search_segment(
 def _described(
     shape: Profiles | Norms, dtype: str, keep: bool, rows: np.ndarray
 ) -> tuple[Store, Features]:
-    """Return where rows lie and what is known of them."""
+    """Return a copy of rows, or codes of them, and what is known of it."""
     real = np.dtype(np.float32)  # which holds float16 exactly
-    features = describe(shape, rows, real, name="vectors")
+    copies = np.empty(rows.shape, np.float16 if dtype == "float16" else real)
+    if copies.itemsize < rows.itemsize:
+        _check_fits(rows, copies.dtype)
+    features = describe(shape, rows, real, name="vectors", out=copies)
     if dtype != "int8":
-        return Plain(rows, real), features
-    codes, scales, lost = encode(rows)
+        return Plain(copies, real), features
+    parts = run_blocks(lambda part: encode(copies[part]), spans(len(rows), 2**10))
+    codes, scales, lost = (np.concatenate(fields) for fields in zip(*parts, strict=True))
     if keep:  # the product with the codes is off by what they lost
-        error = 1.02 * features.error + lost * features.over * (1 + 1e-6)
-        features = features._replace(error=error.astype(np.float32))
-        return Codes(codes, scales, rows), features
+        error = 1.02 * features.error + lost * features.over * 1.001
+        return Codes(codes, scales, copies), features._replace(error=error.astype(np.float32))
     store = Codes(codes, scales)
     return store, describe(shape, store.exact(np.arange(len(rows))), real, name="vectors")
+
+
+def _check_fits(rows: np.ndarray, dtype: np.dtype) -> None:
+    if (np.abs(rows[np.isfinite(rows)]) > np.finfo(dtype).max).any():
+        raise ValueError(
+            f"vectors: expected numbers that fit into {dtype}, got larger ones; scale them, or "
+            "store them in more digits"
+        )
 
 
 def _alive_blocks(segment: _Segment) -> Iterator[tuple[np.ndarray, np.ndarray]]:

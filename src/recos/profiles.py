@@ -15,6 +15,7 @@ numbers of each row. For the cosine that is 1; for decos, the norm and its recip
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from recos._blocks import run_blocks, spans
 from recos._terms import scaled, sort_and_fold
 from recos.metrics import Metric, Weights
 
-_SAMPLE = 512  # rows that a basis is fitted to
+_SAMPLE = 256  # rows that a basis is fitted to
 _NUMBERS = 2**18  # that are described at a time
 # What rounding can add to a product of profiles: of stored coordinates, and of each term of a sum.
 _ROUNDING, _ROUNDING_OF_TERM = 2e-6, 2.0**-22
@@ -106,7 +107,8 @@ class Profiles(NamedTuple):
         >>> Profiles.fit(X, rank=8).transform(X).table.shape
         (500, 9)
         """
-        some, norm = _in_range(_sample(X))
+        some = _sample(X)
+        some, norm = _in_range(some, _norms(some))
         some, norm = some[np.isfinite(norm)], norm[np.isfinite(norm)]
         half, middle = divmod(X.shape[1], 2)
         lengths = [0.5**0.5] * half + [1.0] * middle, [0.5**0.5] * half  # of folded unit vectors
@@ -135,15 +137,25 @@ class Profiles(NamedTuple):
         -------
         Features
         """
-        features = _lengths(X, self.rank)[1]
-        X, norm = _in_range(X)
-        coordinates = _coordinates(X, self.even, self.odd) * _reciprocal(norm)[:, None]
+        norm, features = _lengths(X, self.rank)
+        X, norm = _in_range(X, norm)
+        coordinates = _coordinates(X, self.even, self.odd)
         table = features.table
-        table[:, :-1] = coordinates
-        rest = np.maximum(0, 1 - (coordinates**2).sum(axis=1))
-        table[:, -1] = np.sqrt(rest + _ROUNDING + _ROUNDING_OF_TERM * self.rank)
+        np.multiply(coordinates, _reciprocal(norm)[:, None], out=table[:, :-1], casting="same_kind")
+        rest = np.maximum(0, 1 - np.vecdot(table[:, :-1], table[:, :-1], dtype=np.float64))
+        table[:, -1] = np.sqrt(rest + self._rounding(X))
         table[norm == 0, -1] = 0  # nothing is left of a row of zeros
         return features
+
+    def _rounding(self, X: np.ndarray) -> float:
+        """Return how far the rounding of coordinates can put a product of profiles off.
+
+        Each is half a row's sum of products in the dtype of the rows, in any order. What is left of
+        a row is off by twice the length of their errors, and the product by that of both rows.
+        """
+        unit = float(np.finfo(X.dtype).eps) / 2
+        coordinate = (X.shape[1] / 2 + 4) * unit / (1 - X.shape[1] * unit)
+        return float(_ROUNDING + _ROUNDING_OF_TERM * self.rank + 4.2 * coordinate * self.rank**0.5)
 
     def as_queries(self, features: Features) -> tuple[np.ndarray, np.ndarray]:
         """Return what the features of rows are multiplied with: for u↑·v↑ and for -u↑·v↓."""
@@ -211,12 +223,23 @@ def choose_rank(width: int, itemsize: int) -> int:
 
 
 def describe(
-    shape: Profiles | Norms, X: Any, dtype: np.dtype, *, name: str, first: int = 0
+    shape: Profiles | Norms,
+    X: Any,
+    dtype: np.dtype,
+    *,
+    name: str,
+    first: int = 0,
+    out: np.ndarray | None = None,
 ) -> Features:
-    """Return the features of many rows, on threads; raise for the first that is not finite."""
+    """Return the features of many rows, on threads; raise for the first that is not finite.
+
+    Rows are read as ``dtype``, and copied to ``out`` on the way where it is given.
+    """
 
     def work(part: slice) -> Features:
-        rows = np.ascontiguousarray(X[part], dtype)
+        if out is not None:
+            out[part] = X[part]
+        rows = np.ascontiguousarray((X if out is None else out)[part], dtype)
         features = shape.transform(rows)
         odd = np.flatnonzero(np.isinf(features.error))
         if len(odd):
@@ -246,9 +269,8 @@ def _norms(X: np.ndarray) -> np.ndarray:
     return np.sqrt(squares)
 
 
-def _in_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _in_range(X: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return rows, divided by powers of two where their sums do not fit, and their norms."""
-    norm = _norms(X)
     if not ((norm > _SMALLEST) & (norm < _LARGEST)).all():
         X = scaled(np, X, X.dtype)[0]
         norm = _norms(X)
@@ -275,7 +297,18 @@ def _lengths(X: np.ndarray, rank: int) -> tuple[np.ndarray, Features]:
 
 
 def _coordinates(X: np.ndarray, even: np.ndarray, odd: np.ndarray) -> np.ndarray:
-    """Return the products of sorted rows with the vectors of a basis."""
-    folded_even, folded_odd = (part.astype(np.float64) for part in sort_and_fold(X))
-    found: np.ndarray = folded_even @ even.T + folded_odd @ odd.T
+    """Return the products of sorted rows with the vectors of a basis, in the dtype of the rows."""
+    folded_even, folded_odd = sort_and_fold(X, _room(X))
+    found: np.ndarray = folded_even @ even.T.astype(X.dtype) + folded_odd @ odd.T.astype(X.dtype)
     return found
+
+
+_rooms = threading.local()
+
+
+def _room(X: np.ndarray) -> np.ndarray:
+    """Return memory like X, used again in each thread: new pages cost more than sorting."""
+    room: np.ndarray | None = getattr(_rooms, "numbers", None)
+    if room is None or room.nbytes < X.nbytes:
+        room = _rooms.numbers = np.empty(X.nbytes, np.uint8)
+    return room[: X.nbytes].view(X.dtype).reshape(X.shape)

@@ -11,11 +11,12 @@ these are tested against. Importing this package loads Numba, so it is imported 
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from numba import njit, types
-
-REALS = (types.float32, types.float64)
 
 
 def matrix(real: Any, *, readonly: bool = True) -> Any:
@@ -31,3 +32,31 @@ def compiled(signatures: list[object] | None = None, *, reorder: bool = False): 
     # may assume that NaN does not occur.
     fast = {"reassoc", "contract"} if reorder else {"contract"}
     return njit(signatures, nogil=True, cache=True, fastmath=fast)
+
+
+class for_reals:
+    """Compile a function for the dtype of its first argument, when first called with that dtype.
+
+    A signature for each real type is made by ``signature``. So a search of float32 rows does not
+    wait for what float64 rows would need.
+    """
+
+    def __init__(self, signature: Callable[[Any], object], *, reorder: bool = False) -> None:
+        self.signature, self.reorder, self.lock = signature, reorder, threading.Lock()
+        self.found: dict[str, Any] = {}
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function that compiles itself."""
+
+        @wraps(function)
+        def call(first: Any, *rest: Any) -> Any:
+            run = self.found.get(first.dtype.char)
+            if run is None:
+                with self.lock:
+                    real = {"f": types.float32, "d": types.float64}[first.dtype.char]
+                    run = compiled([self.signature(real)], reorder=self.reorder)(function)
+                    self.found[first.dtype.char] = run
+            return run(first, *rest)
+
+        call.py_func = function  # type: ignore[attr-defined]
+        return call

@@ -13,6 +13,8 @@ from numba import types
 
 from recos._kernels import compiled
 
+_READ1 = types.Array(types.float32, 1, "C", readonly=True)
+_READ2 = types.Array(types.float32, 2, "C", readonly=True)
 _CHUNK = 64  # pairs that are looked at together before they are looked at one by one
 
 
@@ -38,6 +40,14 @@ def limits(cosine, error, up, down, residual, most):  # type: ignore[no-untyped-
     return lower, upper
 
 
+@compiled(reorder=True)
+def _product(u, v):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(u)):
+        total += np.float64(u[j]) * np.float64(v[j])
+    return total
+
+
 @compiled()
 def _replace_least(heap, value):  # type: ignore[no-untyped-def]
     """Put ``value`` in place of the least number of a heap."""
@@ -56,7 +66,7 @@ def _replace_least(heap, value):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _rule_out(dots, over, error, columns, weights, floor, left):  # type: ignore[no-untyped-def]
+def _rule_out(dots, over, error, doubt, columns, weights, floor, left):  # type: ignore[no-untyped-def]
     """Write what is left of upper limits above the floor; negative where they do not reach it.
 
     A score reaches the floor only if ``cosine + error >= floor * bound``, and the least of the
@@ -64,7 +74,7 @@ def _rule_out(dots, over, error, columns, weights, floor, left):  # type: ignore
     """
     size = len(left)
     for j in range(size):
-        left[j] = dots[j] * over[j] + error[j]
+        left[j] = dots[j] * over[j] + (error[j] + doubt)
     for k in range(len(columns)):
         weight, column = weights[k] * floor, columns[k]
         for j in range(size):
@@ -100,16 +110,9 @@ def _drop_below(rows, uppers, count, floor):  # type: ignore[no-untyped-def]
 
 @compiled([
     types.int64(
-        types.Array(types.float32, 2, "C", readonly=True),
-        types.int64,
-        types.Array(types.float32, 1, "C", readonly=True),
-        types.Array(types.float32, 1, "C", readonly=True),
-        types.Array(types.float32, 2, "C", readonly=True),
-        types.Array(types.float32, 2, "A", readonly=True),
-        types.Array(types.float32, 2, "C", readonly=True),
-        types.Array(types.float32, 2, "C", readonly=True),
-        types.int64,
-        types.float64,
+        _READ2, types.int64, _READ1, _READ1, _READ1, _READ2, _READ2, _READ1,
+        _READ2, types.Array(types.float32, 2, "A", readonly=True), _READ2, _READ2,
+        types.int64, types.float64,
         types.Array(types.bool_, 1, "C", readonly=True),
         types.Array(types.int64, 1, "C", readonly=True),
         types.int64,
@@ -117,11 +120,12 @@ def _drop_below(rows, uppers, count, floor):  # type: ignore[no-untyped-def]
         types.Array(types.int64, 2, "C"),
         types.Array(types.float64, 2, "C"),
         types.Array(types.int64, 1, "C"),
+        types.Array(types.int64, 1, "C"),
     )
 ])  # fmt: skip
 def sweep(  # type: ignore[no-untyped-def]  # noqa: PLR0912 - one loop
-    dots, query, over, error, columns, features, up, down, few, most, allowed, own, first,
-    heaps, rows, uppers, counts,
+    dots, query, over, error, doubt, unit, tile, near, columns, features, up, down, few, most,
+    allowed, own, first, heaps, rows, uppers, counts, again,
 ):  # fmt: skip
     """Add to the candidates of each query those of a tile that may be among its best.
 
@@ -131,8 +135,11 @@ def sweep(  # type: ignore[no-untyped-def]  # noqa: PLR0912 - one loop
         Dot products of unit queries with rows.
     query : int
         The query to begin with.
-    over, error : (tile,)
-        1/‖v‖, and how far the cosine may be off.
+    over, error, doubt : (tile,), (tile,), (queries,)
+        1/‖v‖, and how far the cosine may be off for the row and for the query.
+    unit, tile, near : (queries, d), (tile, d) or (0, d), (tile,)
+        The queries and the rows, where products that are not ruled out are to be made again, and
+        how far those may be off.
     columns : (few + 1, tile)
         The first features of the rows, and the residual that goes with these alone.
     features : (tile, r + 1)
@@ -152,6 +159,8 @@ def sweep(  # type: ignore[no-untyped-def]  # noqa: PLR0912 - one loop
         The best lower limits, in heaps.
     rows, uppers, counts : (queries, room), (queries, room), (queries,)
         The candidates.
+    again : (queries,)
+        How many products were made again: counted on.
 
     Returns
     -------
@@ -171,7 +180,7 @@ def sweep(  # type: ignore[no-untyped-def]  # noqa: PLR0912 - one loop
             for k in range(few):
                 weights[k] = side[k]
             weights[few] = sign * side[r + 1]
-            _rule_out(dots[i], over, error, columns, weights, np.float32(floor), left)
+            _rule_out(dots[i], over, error, doubt[i], columns, weights, np.float32(floor), left)
         else:
             left[:] = 1
         for start in range(0, size, _CHUNK):
@@ -188,9 +197,14 @@ def sweep(  # type: ignore[no-untyped-def]  # noqa: PLR0912 - one loop
                 for k in range(r):
                     over_up += np.float64(up[i, k]) * np.float64(features[j, k])
                     over_down += np.float64(down[i, k]) * np.float64(features[j, k])
-                cosine = np.float64(dots[i, j]) * np.float64(over[j])
+                if len(tile):
+                    cosine, off = _product(unit[i], tile[j]) * np.float64(over[j]), near[j]
+                    again[i] += 1
+                else:
+                    cosine = np.float64(dots[i, j]) * np.float64(over[j])
+                    off = error[j] + doubt[i]
                 residual = np.float64(up[i, r]) * np.float64(features[j, r])
-                lower, upper = limits(cosine, error[j], over_up, over_down, residual, most)
+                lower, upper = limits(cosine, off, over_up, over_down, residual, most)
                 if upper >= heap[0]:
                     rows[i, counts[i]], uppers[i, counts[i]] = first + j, upper
                     counts[i] += 1

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
-from recos._kernels import REALS, compiled, matrix
-
-_sums = compiled([
-    types.void(matrix(real), matrix(real), matrix(types.float64, readonly=False)) for real in REALS
-], reorder=True)  # fmt: skip
+from recos._kernels import for_reals, matrix
 
 
-@_sums
+def _two_matrices(real: Any) -> object:
+    return types.void(matrix(real), matrix(real), matrix(types.float64, readonly=False))
+
+
+@for_reals(_two_matrices, reorder=True)
 def products(u, v, out):  # type: ignore[no-untyped-def]
     """Write u·v, u·u and v·v of each row to ``out`` (3, n). A one-row input goes with every row."""
     for i in range(out.shape[1]):
@@ -27,9 +29,7 @@ def products(u, v, out):  # type: ignore[no-untyped-def]
         out[0, i], out[1, i], out[2, i] = dot, square_u, square_v
 
 
-@compiled([
-    types.void(matrix(real), types.Array(types.float64, 1, "C")) for real in REALS
-], reorder=True)  # fmt: skip
+@for_reals(lambda real: types.void(matrix(real), types.Array(types.float64, 1, "C")), reorder=True)
 def squares(x, out):  # type: ignore[no-untyped-def]
     """Write the sum of the squares of each row."""
     for i in range(x.shape[0]):
@@ -39,7 +39,7 @@ def squares(x, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@_sums
+@for_reals(_two_matrices, reorder=True)
 def sorted_products(u, v, out):  # type: ignore[no-untyped-def]
     """Write u↑·v↑ and u↑·v↓ of sorted rows to ``out`` (n, 2), as :func:`products` does."""
     last = np.uintp(u.shape[1] - 1)
@@ -54,7 +54,7 @@ def sorted_products(u, v, out):  # type: ignore[no-untyped-def]
         out[i, 0], out[i, 1] = up, down
 
 
-@compiled([types.void(matrix(real), matrix(real, readonly=False)) for real in REALS])
+@for_reals(lambda real: types.void(matrix(real), matrix(real, readonly=False)))
 def fold(ascending, out):  # type: ignore[no-untyped-def]
     """Write each row plus itself reversed, the middle, and each row minus itself reversed."""
     width = ascending.shape[1]
@@ -65,19 +65,3 @@ def fold(ascending, out):  # type: ignore[no-untyped-def]
             out[i, j], out[i, width - half + j] = high + low, high - low
         if width % 2:
             out[i, half] = ascending[i, half]
-
-
-@compiled([types.void(
-    matrix(types.float32),
-    types.Array(types.int8, 2, "C", readonly=True),
-    types.Array(types.float32, 2, "C"),
-)], reorder=True)  # fmt: skip
-def code_products(queries, codes, out):  # type: ignore[no-untyped-def]
-    """Write the products of float32 rows with int8 rows."""
-    for i in range(queries.shape[0]):
-        query = queries[i]
-        for j in range(codes.shape[0]):
-            row, total = codes[j], np.float32(0)
-            for k in range(row.shape[0]):
-                total += query[k] * np.float32(row[k])
-            out[i, j] = total

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from recos._kernels import REALS, compiled, matrix, vector
+from recos._kernels import for_reals, matrix, vector
 
 
-@compiled([
-    types.int64(matrix(real, readonly=False), types.int64, matrix(real), matrix(real),
-                vector(real), vector(real), real, real)
-    for real in REALS
-])  # fmt: skip
+@for_reals(
+    lambda real: types.int64(
+        matrix(real, readonly=False), types.int64, matrix(real), matrix(real),
+        vector(real), vector(real), real, real,
+    )
+)  # fmt: skip
 def divide_by_rearrangement(  # type: ignore[no-untyped-def]
     dots, first, even, odd, norm_u, norm_v, least, near
 ):
@@ -46,10 +47,11 @@ def divide_by_rearrangement(  # type: ignore[no-untyped-def]
     return doubtful
 
 
-@compiled([
-    types.void(matrix(real, readonly=False), types.int64, *[vector(real)] * 6, *[real] * 4)
-    for real in REALS
-])  # fmt: skip
+@for_reals(
+    lambda real: types.void(
+        matrix(real, readonly=False), types.int64, *[vector(real)] * 6, *[real] * 4
+    )
+)
 def divide_by_norms(  # type: ignore[no-untyped-def]
     dots,
     first,
@@ -81,9 +83,7 @@ def divide_by_norms(  # type: ignore[no-untyped-def]
             row[j] = low if score < low else score
 
 
-@compiled([
-    types.void(matrix(real, readonly=False), types.int64, *[vector(real)] * 2) for real in REALS
-])  # fmt: skip
+@for_reals(lambda real: types.void(matrix(real, readonly=False), types.int64, *[vector(real)] * 2))
 def divide_by_lengths(dots, first, over_u, over_v):  # type: ignore[no-untyped-def]
     """Turn dot products into cosines in place, given the reciprocals of the norms."""
     one = dots.dtype.type(1)
