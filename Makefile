@@ -16,7 +16,8 @@ INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet
 define LOWEST
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-floors = project["dependencies"] + project["optional-dependencies"]["jax"]
+extras = project["optional-dependencies"]
+floors = project["dependencies"] + extras["jax"] + extras["cli"]
 print(*(requirement.replace(">=", "==") for requirement in floors))
 endef
 export LOWEST

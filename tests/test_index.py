@@ -467,3 +467,10 @@ def test_bad_blocks_are_refused(tmp_path):
         with pytest.raises(ValueError, match=match):
             Index.build(tmp_path / "index", blocks)
         assert not (tmp_path / "index" / "recos-index.json").exists()
+
+
+def test_files_of_others_are_never_taken_for_those_of_an_index(tmp_path):
+    np.save(tmp_path / "recos-vectors.npy", normal(1, 5, 3))
+    with pytest.raises(FileExistsError, match=r"found 'recos-vectors.npy'"):
+        Index(normal(1, 5, 3)).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["recos-vectors.npy"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from recos._blocks import run_blocks
 
 MANIFEST = "recos-index.json"
 VERSION = 1
+_OURS = re.compile(r"recos-index\.json(\.\d+\.new)?|recos-[0-9a-f]{12}-\w+\.npy")
 _CHUNK = 2**24  # bytes that one checksum stands for
 _HEADER = 128  # bytes of a .npy header, for any number of rows
 
@@ -32,7 +34,7 @@ class DamagedIndexError(ValueError):
 def make_folder(folder: Path) -> None:
     """Make a folder for an index, unless it holds something else."""
     folder.mkdir(parents=True, exist_ok=True)
-    others = [path.name for path in folder.iterdir() if not path.name.startswith("recos-")]
+    others = [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]
     if others:
         raise FileExistsError(
             f"{folder}: expected a new or empty folder or a saved index, found {min(others)!r}; "
@@ -193,8 +195,8 @@ def files_in(content: Any) -> Iterable[dict[str, Any]]:
 def remove_unused(folder: Path, content: dict[str, Any]) -> None:
     """Remove the arrays that a manifest does not name, and manifests that were never completed."""
     used = {entry["file"] for entry in files_in(content)}
-    for path in [*folder.glob("recos-*.npy"), *folder.glob(f"{MANIFEST}.*.new")]:
-        if path.name not in used:
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name not in (MANIFEST, *used):
             path.unlink(missing_ok=True)
 
 

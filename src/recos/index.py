@@ -497,14 +497,18 @@ def _write_blocks(
     """Write rows and what is known of them, block by block, and return what the manifest says."""
     token, ids = _files.new_token(), []
     files: dict[str, _files.ArrayFile] = {}
-    for names, rows in blocks:
-        store, features = _described(shape, dtype, keep, rows)
-        ids.append(names)
-        for name, array in _arrays(store, features).items():
-            if name not in files:
-                files[name] = _files.ArrayFile(folder, token, name)
-            files[name].append(array)
-    entries = {name: file.finish() for name, file in files.items()}
+    try:
+        for names, rows in blocks:
+            store, features = _described(shape, dtype, keep, rows)
+            ids.append(names)
+            for name, array in _arrays(store, features).items():
+                if name not in files:
+                    files[name] = _files.ArrayFile(folder, token, name)
+                files[name].append(array)
+        entries = {name: file.finish() for name, file in files.items()}
+    finally:
+        for unfinished in files.values():
+            unfinished.file.close()
     return entries | {"ids": _files.write_array(folder, token, "ids", np.concatenate(ids))}
 
 
