@@ -17,13 +17,13 @@ define LOWEST
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-floors = project["dependencies"] + extras["jax"] + extras["cli"]
+floors = project["dependencies"] + extras["jax"] + extras["cli"] + extras["fast"]
 print(*(requirement.replace(">=", "==") for requirement in floors))
 endef
 export LOWEST
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lowest check docs bench clean
+.PHONY: help demo test lowest check docs bench measure clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,10 @@ docs: $(TOOLS) ## Build the documentation into site/; a warning or a broken link
 	$(BIN)/zensical build --clean --strict
 	$(BIN)/python .ci/check_site.py site
 
-bench: $(TOOLS) ## Run the benchmarks
+bench: ## Run the benchmarks
+	@$(MAKE) --no-print-directory measure GROUPS="dev real"
+
+measure: $(TOOLS)
 	$(BIN)/python benchmarks/run.py
 
 lowest: VENV := .venv/lowest

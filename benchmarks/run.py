@@ -1,13 +1,15 @@
 """Run all benchmarks, then write their tables into the README and the documentation."""
 
+import candidates
 import memory
 import precision
+import search
 import speed
 import startup
 import tables
 
 if __name__ == "__main__":
-    for benchmark in (startup, precision, memory, speed):
+    for benchmark in (startup, precision, memory, speed, search, candidates):
         print(f"{benchmark.__name__}: {benchmark.__doc__.splitlines()[0]}", flush=True)
         benchmark.main()
     tables.main()
