@@ -30,7 +30,62 @@ def main() -> None:
             X = make(np.random.default_rng(0)).astype(np.float32)
             results[make.__name__] = found = measure(X[:QUERIES], X[QUERIES:])
             print(make.__name__, found, flush=True)
-    save("candidates", results)
+        proposed = {name: measure_proposed(*make()) for name, make in SETS.items()}
+        print(proposed, flush=True)
+    save("candidates", {"graphs": results, "proposed": proposed})
+
+
+def measure_proposed(queries, X) -> dict[str, float]:
+    """Return which share of the ten best an exact engine proposes among some more."""
+    truth = recos.topk(queries, X, K)
+    folded = candidates.fold(X)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    flat, cosine = (engines.FaissEngine.build(rows, "Flat") for rows in (folded.rows, unit))
+    found = {
+        f"{more} k": recos.recall(
+            candidates.search(queries, folded, flat, K, overfetch=more).indices, truth
+        )
+        for more in (1.5, 2, 3)
+    }
+    plain = candidates.search(queries, X, cosine, K, overfetch=3).indices
+    return found | {"3 k, cosine engine": recos.recall(plain, truth)}
+
+
+def rows_of(make):
+    """Return 200 queries and 50,000 rows."""
+
+    def split():
+        X = make(np.random.default_rng(1), (50_200, WIDTH)).astype(np.float32)
+        return X[:200], X[200:]
+
+    return split
+
+
+def near_16(rng, shape):
+    return rng.standard_normal((shape[0], 16)) @ rng.standard_normal(
+        (16, shape[1])
+    ) + 0.3 * rng.standard_normal(shape)
+
+
+def one_large(rng, shape):
+    X = rng.standard_normal(shape)
+    X[:, 5] *= 30
+    return X
+
+
+def clusters(rng, shape):
+    centres = rng.standard_normal((100, shape[1]))
+    return centres[rng.integers(0, 100, shape[0])] + 0.2 * rng.standard_normal(shape)
+
+
+SETS = {
+    "normal": rows_of(lambda rng, shape: rng.standard_normal(shape)),
+    "crowded (mean 3)": rows_of(lambda rng, shape: rng.standard_normal(shape) + 3),
+    "near 16 dimensions": rows_of(near_16),
+    "Student t, 3 degrees": rows_of(lambda rng, shape: rng.standard_t(3, shape)),
+    "one coordinate 30 times as large": rows_of(one_large),
+    "100 tight clusters": rows_of(clusters),
+}
 
 
 def low_rank(rng):

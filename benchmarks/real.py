@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-CACHE = ROOT / ".cache" / "embeddings"
+CACHE = ROOT / "benchmarks" / ".embeddings"
 
 
 def sentences() -> list[str]:

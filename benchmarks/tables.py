@@ -1,4 +1,4 @@
-"""Write the tables of the README and docs/benchmarks.md from the JSON in results/."""
+"""Write the tables of the README and the documentation from the JSON in results/."""
 
 import json
 import re
@@ -6,16 +6,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-MARKS = re.compile(r"(<!-- benchmarks: begin -->\n).*?(<!-- benchmarks: end -->)", re.DOTALL)
+MARKS = r"(<!-- {}: begin -->\n).*?(<!-- {}: end -->)"
 
 
 def main() -> None:
-    """Replace what stands between the marks in both files."""
-    tables = {"README.md": readme(), "docs/benchmarks.md": documentation()}
-    for name, text in tables.items():
-        page = ROOT / name
-        old = page.read_text(encoding="utf-8")
-        page.write_text(MARKS.sub(lambda m, t=text: m[1] + t + m[2], old), encoding="utf-8")
+    """Replace what stands between the marks in these files."""
+    write("README.md", "benchmarks", readme())
+    write("docs/benchmarks.md", "benchmarks", documentation())
+    write("docs/engines.md", "graphs", engines())
+    write("docs/engines.md", "proposed", proposed())
+
+
+def write(name: str, mark: str, text: str) -> None:
+    """Replace what stands between two marks."""
+    page = ROOT / name
+    marks = re.compile(MARKS.replace("{}", mark), re.DOTALL)
+    old = page.read_text(encoding="utf-8")
+    page.write_text(marks.sub(lambda found: found[1] + text + found[2], old), encoding="utf-8")
 
 
 def load(name: str) -> dict:
@@ -38,6 +45,11 @@ def readme() -> str:
             "pairs over 0.9 among 100,000 rows of 384",
             speed["above"]["recos over product"],
             "the blocked product alone",
+        ),
+        (
+            "the 10 best of 200,000 rows of 768, for 1000 queries",
+            load("search")["results"]["exact"]["recos over FAISS cosine"],
+            "FAISS's exact cosine search",
         ),
     ]
     text = table(
@@ -104,9 +116,73 @@ def documentation() -> str:
         "`import numpy`, as its parts are loaded\non first use; with a first similarity, both "
         f"take {startup['first call over numpy']:.2f} times as long.\n",
     ]
+    sections.append(search())
     if (RESULTS / "gpu.json").exists():
         sections.append(gpu())
     return "\n" + "\n".join(sections)
+
+
+def search() -> str:
+    """Return what exact search takes, and on which data."""
+    results = load("search")["results"]
+    sets = results["sets"]
+    head = ("set", "metric", "rows scored, median", "rows scored, most", "results that differ")
+    rows = [
+        (
+            name,
+            metric,
+            *(f"{found[f'{metric}: {what}']:g}" for what in ("scored, median", "scored, most")),
+            f"{found[f'{metric}: queries that differ']} of 50",
+        )
+        for name, found in sets.items()
+        for metric in ("recos", "cos", "decos", "tanimoto")
+    ]
+    parts = [
+        "## Exact search\n\n1000 queries for the 10 best of 200,000 rows of 768 float32 numbers, "
+        "against FAISS's `IndexFlatIP`,\nwhich does the cosine only, and the blocked product. "
+        "NumKong is installed.\n",
+        numbers(results["exact"], "ratio"),
+        "One query, the same rows:\n",
+        numbers(results["one"], "ratio"),
+        "1000 queries among a million rows of 384 numbers on disk, against the same in memory. The "
+        "peak is\nbeside the pages of the files; the budget is 256 MiB.\n",
+        numbers(results["mapped"], "ratio"),
+        "Making an index of 200,000 rows, against `np.sort` of them on one thread; and what a "
+        "first search\ntakes more than later ones, most of which is Numba's own start.\n",
+        numbers(results["build"] | results["start"], "ratio, or number"),
+        "Rows scored exactly for the 10 best of 100,000 rows, 500 queries, and whether 50 of them "
+        "have another\nresult by scoring everything in float64.\n",
+        table(head, rows),
+        "Against FAISS on the same sets:\n",
+        numbers({name: found["recos over FAISS cosine"] for name, found in sets.items()}, "ratio"),
+    ]
+    return "\n".join(parts)
+
+
+def engines() -> str:
+    """Return the queries per second of engines with folded vectors over those for the cosine."""
+    results = load("candidates")["results"]["graphs"]
+    rows = [
+        (
+            name.replace("_", " "),
+            *(
+                f"{found[f'{engine} recos']['queries per second over cos']:.2f}"
+                for engine in ("faiss", "usearch")
+            ),
+        )
+        for name, found in results.items()
+    ]
+    return table(("vectors", "faiss", "usearch"), rows)
+
+
+def proposed() -> str:
+    """Return which share of the best an exact engine proposes."""
+    results = load("candidates")["results"]["proposed"]
+    head = next(iter(results.values()))
+    rows = [
+        (name, *(f"{share:.3f}" for share in found.values())) for name, found in results.items()
+    ]
+    return table(("vectors", *head), rows)
 
 
 def gpu() -> str:

@@ -251,7 +251,7 @@ def test_fitted_objects_can_be_pickled(name):
 
 
 @pytest.mark.parametrize(
-    ("width", "itemsize", "rank"), [(1, 4, 1), (64, 4, 1), (384, 4, 17), (768, 4, 32), (384, 2, 6)]
+    ("width", "itemsize", "rank"), [(1, 4, 1), (64, 4, 8), (384, 4, 17), (768, 4, 32), (384, 2, 8)]
 )
 def test_what_is_known_takes_little_of_the_room_of_a_row(width, itemsize, rank):
     assert choose_rank(width, itemsize) == rank

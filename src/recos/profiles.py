@@ -217,9 +217,10 @@ def fit(metric: Metric, X: np.ndarray, rank: int) -> Profiles | Norms:
 def choose_rank(width: int, itemsize: int) -> int:
     """Return how many coordinates to keep: what is known takes at most 6 % of the room of a row.
 
-    That is the coordinates, the residual, the norm, the error and an id.
+    That is the coordinates, the residual, the norm, the error and an id. Narrow rows need 8
+    coordinates all the same: with fewer, too little is ruled out.
     """
-    return max(1, min(32, width, int(0.058 * width * itemsize / 4) - 5))
+    return min(width, max(8, min(32, int(0.058 * width * itemsize / 4) - 5)))
 
 
 def describe(
