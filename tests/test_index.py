@@ -253,6 +253,15 @@ def test_many_removed_rows_and_many_segments_are_written_anew(tmp_path):
     assert len(Index.load(tmp_path / "index")) == 0
 
 
+def test_an_index_without_rows_is_saved_and_loaded(tmp_path):
+    Index(np.empty((0, 5), np.float32)).save(tmp_path / "index")
+    index = Index.load(tmp_path / "index")
+    index.verify()
+    assert len(index) == 0
+    index.add(np.ones((2, 5)))
+    assert index.search(np.ones((1, 5)), 3).indices.tolist() == [[0, 1]]
+
+
 def test_saving_elsewhere_copies_everything(tmp_path):
     X, Q = normal(1, 60, 5), normal(2, 3, 5)
     index = Index(X)

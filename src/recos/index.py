@@ -276,16 +276,11 @@ class Index:
         index.width, index._keep = content["width"], content["keep"]
         index._lock, index._folder = threading.Lock(), folder
         index._next_id = content["next"]
-        index._shape_files = content["shape"] if "even" in content["shape"] else {}
-        index._shape = (
-            Profiles(
-                **{name: _files.read_array(folder, x) for name, x in index._shape_files.items()}
-            )
-            if index._shape_files
-            else Norms(Weights(*content["shape"]["weights"]), content["shape"]["middle"])
-        )
+        found = content["shape"]  # None where there never were rows
+        index._shape_files = found if found and "even" in found else {}
+        index._shape = shape = _read_shape(folder, found) if found else None
         index._segments = tuple(
-            _opened(folder, files, index._shape, mmap=mmap) for files in content["segments"]
+            _opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
         )
         return index
 
