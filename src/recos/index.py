@@ -165,9 +165,8 @@ class Index:
                 parts.append(best)
                 start += len(segment.ids)
             found = merge(parts, k)
-        ids = (
-            np.concatenate([segment.ids for segment in segments]) if segments else np.empty(0, int)
-        )
+        names = [segment.ids for segment in segments] or [np.empty(0, np.int64)]
+        ids = names[0] if len(names) == 1 else np.concatenate(names)  # most often without a copy
         return give_back(given, found, ids), found.scored
 
     def add(self, vectors: Any, /, *, ids: Any = None) -> None:
@@ -199,15 +198,7 @@ class Index:
         gone = np.atleast_1d(np.asarray(ids))
         with self._lock:
             before = len(self)
-            self._segments = tuple(
-                segment._replace(
-                    alive=segment.alive & ~np.isin(segment.ids, gone),
-                    files={name: x for name, x in segment.files.items() if name != "alive"},
-                )
-                if np.isin(segment.ids, gone).any()
-                else segment
-                for segment in self._segments
-            )
+            self._segments = tuple(_without(segment, gone) for segment in self._segments)
             return before - len(self)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
@@ -387,6 +378,15 @@ class Index:
 
 
 _KINDS = {"U": "texts", "i": "whole numbers"}
+
+
+def _without(segment: _Segment, gone: np.ndarray) -> _Segment:
+    """Return a segment without some ids, itself where it has none of them."""
+    alive = segment.alive & ~np.isin(segment.ids, gone)
+    if alive.sum() == segment.alive.sum():
+        return segment
+    files = {name: x for name, x in segment.files.items() if name != "alive"}
+    return segment._replace(alive=alive, files=files)
 
 
 def _masks(segments: tuple[_Segment, ...], where: Any) -> list[np.ndarray]:

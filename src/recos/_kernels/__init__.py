@@ -50,13 +50,14 @@ class for_reals:
 
         @wraps(function)
         def call(first: Any, *rest: Any) -> Any:
-            run = self.found.get(first.dtype.char)
-            if run is None:
+            dtype = first.dtype.char
+            if dtype not in self.found:
                 with self.lock:
-                    real = {"f": types.float32, "d": types.float64}[first.dtype.char]
-                    run = compiled([self.signature(real)], reorder=self.reorder)(function)
-                    self.found[first.dtype.char] = run
-            return run(first, *rest)
+                    if dtype not in self.found:  # another thread may have compiled it meanwhile
+                        real = {"f": types.float32, "d": types.float64}[dtype]
+                        compile_it = compiled([self.signature(real)], reorder=self.reorder)
+                        self.found[dtype] = compile_it(function)
+            return self.found[dtype](first, *rest)
 
         call.py_func = function  # type: ignore[attr-defined]
         return call
