@@ -164,7 +164,7 @@ def engines() -> str:
     results = load("candidates")["results"]["graphs"]
     rows = [
         (
-            name.replace("_", " "),
+            name,
             *(
                 f"{found[f'{engine} recos']['queries per second over cos']:.2f}"
                 for engine in ("faiss", "usearch")
