@@ -1,0 +1,57 @@
+"""What a comparison looks like on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recos.evaluate.report.words import conclusions, counts, interval, mean_gain, points
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from recos.evaluate.results import Comparison
+
+
+def show(comparison: Comparison, console: Console) -> None:
+    """Print the scores, the gains and what follows from them."""
+    from rich.table import Table  # noqa: PLC0415 - an extra
+    from rich.text import Text  # noqa: PLC0415
+
+    for encoder in comparison.encoder_names:
+        grid = Table(title=Text(encoder, style="bold"), title_justify="left", box=None)
+        grid.add_column("score × 100", no_wrap=True)
+        for name in [*comparison.task_names, "mean"]:
+            grid.add_column(name, justify="right", min_width=5)
+        table = {
+            variant: [
+                comparison.cell(encoder, task, variant).score for task in comparison.task_names
+            ]
+            for variant in comparison.variants
+        }
+        best = np.round(list(table.values()), 4).max(axis=0)
+        for variant, row in table.items():
+            cells = [
+                Text(points(x), style="bold" if round(x, 4) == top else "")
+                for x, top in zip(row, best, strict=True)
+            ]
+            grid.add_row(Text(variant), *cells, points(float(np.mean(row))))
+        console.print(grid)
+        console.print()
+    grid = Table(
+        title=Text(f"gain over {comparison.baseline}, points", style="bold"),
+        title_justify="left",
+        box=None,
+    )
+    for name in ("variant", "mean", "95 % interval", "better", "not significant", "worse"):
+        grid.add_column(name, justify="left" if name == "variant" else "right")
+    for variant in comparison.others:
+        mean, low, high = mean_gain(comparison, variant)
+        told = interval(low, high, signed=True) if np.isfinite(low) else "–"
+        numbers = map(str, counts(comparison, variant))
+        grid.add_row(Text(variant), points(mean, signed=True), told, *numbers)
+    console.print(grid)
+    console.print()
+    for text in conclusions(comparison):
+        console.print(Text(text))
