@@ -1,0 +1,44 @@
+"""Libraries that are not part of the base package, loaded on first use, and the hub."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def load(module: str, extra: str) -> Any:
+    """Import a library, or raise an error that says how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ModuleNotFoundError(
+            f"{error.name} is not installed: pip install 'recos[{extra}]'", name=error.name
+        ) from None
+
+
+def fetch_dataset(
+    repository: str, revision: str | None, patterns: list[str], remedy: str
+) -> tuple[Path, str]:
+    """Download files of a data set, or find them in the hub's cache.
+
+    Returns
+    -------
+    folder : pathlib.Path
+        The files.
+    revision : str
+        The commit they belong to.
+    """
+    hub = load("huggingface_hub", "compare")
+    try:
+        folder = hub.snapshot_download(
+            repository, repo_type="dataset", revision=revision, allow_patterns=patterns
+        )
+    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConnectionError(
+            f"{repository}: could not be read from the Hugging Face hub ({reason}). {remedy}"
+        ) from error
+    return Path(folder), Path(folder).name

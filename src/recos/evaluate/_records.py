@@ -1,0 +1,108 @@
+"""Rows of files as dictionaries: TSV, CSV, JSON lines (also gzipped) and parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recos.evaluate._extras import load
+
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".jsonl.gz", ".parquet")
+
+Record = dict[str, Any]
+Place = str  # where a record was: the file and its line or row
+
+
+def suffix_of(path: Path) -> str:
+    """Return which of the kinds of file a path names, or an empty text."""
+    return next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), "")
+
+
+def read_records(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Place, Record]]:
+    """Yield each record of a file with its place.
+
+    A TSV or CSV file without a header, which is one whose first line names none of ``columns``,
+    has exactly these columns, in this order.
+    """
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        yield from _parquet(path)
+    elif suffix.startswith(".jsonl"):
+        yield from _json_lines(path)
+    else:
+        yield from _separated(path, columns)
+
+
+def _separated(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Place, Record]]:
+    names: list[str] | None = None
+    for place, cells in _cells(path):
+        if names is None:
+            header = [cell.strip().lower() for cell in cells]
+            named = any(name in header for name in columns)
+            names = header if named else list(columns)
+            if named:
+                continue
+        if len(cells) != len(names):
+            raise ValueError(
+                f"{place}: expected {len(names)} columns ({', '.join(names)}), got {len(cells)}"
+            )
+        yield place, dict(zip(names, cells, strict=True))
+
+
+def _cells(path: Path) -> Iterator[tuple[Place, list[str]]]:
+    """Yield the cells of each line that is not empty. A TSV file knows no quotes."""
+    if path.suffix == ".tsv":
+        for number, line in _lines(path):
+            yield f"{path}, line {number}", line.split("\t")
+        return
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            for cells in reader:
+                if cells:
+                    yield f"{path}, line {reader.line_num}", cells
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+    with opened as file:
+        for number, line in enumerate(file, 1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number}: expected UTF-8 text ({error})") from error
+            if text:
+                yield number, text
+
+
+def _json_lines(path: Path) -> Iterator[tuple[Place, Record]]:
+    for number, line in _lines(path):
+        place = f"{path}, line {number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{place}: expected a JSON object ({error})") from error
+        if not isinstance(record, dict):
+            raise ValueError(f"{place}: expected a JSON object, got {type(record).__name__}")
+        yield place, record
+
+
+def _parquet(path: Path) -> Iterator[tuple[Place, Record]]:
+    pyarrow = load("pyarrow", "compare")
+    parquet = load("pyarrow.parquet", "compare")
+    try:
+        file = parquet.ParquetFile(path)
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path}: expected a parquet file, got another ({error})") from error
+    row = 0
+    with file:
+        for batch in file.iter_batches():
+            for record in batch.to_pylist():
+                yield f"{path}, row {row}", record
+                row += 1
