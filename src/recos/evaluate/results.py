@@ -19,8 +19,8 @@ class Gain:
     """How much better a variant scores than the baseline on the same texts.
 
     ``p`` is that of ``test`` and ``adjusted`` the same among all gains of the comparison
-    (Benjamini-Hochberg). The gain is significant where ``adjusted`` is under 0.05 and the interval
-    holds no 0.
+    (Benjamini-Hochberg); ``bootstrap_p`` belongs to the interval. The gain is significant where
+    ``adjusted`` is under 0.05 and the interval holds no 0.
     """
 
     estimate: float
@@ -28,6 +28,7 @@ class Gain:
     high: float
     p: float
     test: str
+    bootstrap_p: float
     adjusted: float = math.nan
 
     @property
@@ -38,7 +39,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Cell:
-    """One variant with one encoder on one task; ``other`` are further figures by name."""
+    """One variant with one encoder on one task; ``other`` are further figures with intervals."""
 
     encoder: str
     task: str
@@ -46,7 +47,7 @@ class Cell:
     score: float
     low: float
     high: float
-    other: dict[str, float]
+    other: dict[str, tuple[float, float, float]]
     gain: Gain | None  # of the baseline there is none
 
 
@@ -114,7 +115,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``results.json`` holds; numbers that are not finite become null."""
-        found = _plain(asdict(self))
+        found = plain(asdict(self))
         assert isinstance(found, dict)
         return found
 
@@ -146,7 +147,7 @@ def read_cell(content: dict[str, Any]) -> Cell:
     """Return a cell from its JSON."""
     number = {"score", "low", "high"}
     cell = {k: _number(v) if k in number else v for k, v in content.items()}
-    cell["other"] = {name: _number(value) for name, value in content["other"].items()}
+    cell["other"] = {name: tuple(map(_number, x)) for name, x in content["other"].items()}
     if content["gain"] is not None:
         gain = content["gain"]
         cell["gain"] = Gain(**{k: v if k == "test" else _number(v) for k, v in gain.items()})
@@ -164,16 +165,16 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value made of what JSON knows."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)

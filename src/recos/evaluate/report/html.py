@@ -120,7 +120,7 @@ def _all(comparison: Comparison) -> str:
                     p_text(gain.p),
                     p_text(gain.adjusted),
                 ]
-            others = [points(cell.other[name]) if name in cell.other else "" for name in names]
+            others = [points(cell.other[name][0]) if name in cell.other else "" for name in names]
             texts = [cell.task, points(cell.score), interval(cell.low, cell.high), *told, *others]
             rows.append([_th(cell.variant), *map(_td, texts)])
         groups.append((encoder, rows))

@@ -27,7 +27,8 @@ def to_csv(comparison: Comparison) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(
         ["encoder", "task", "variant", "measure", "score", "low", "high", "gain", "gain_low",
-         "gain_high", "p", "adjusted_p", "significant", *names]
+         "gain_high", "p", "adjusted_p", "significant",
+         *(f"{name}{part}" for name in names for part in ("", " low", " high"))]
     )  # fmt: skip
     for cell in comparison.cells:
         gain = cell.gain
@@ -36,7 +37,7 @@ def to_csv(comparison: Comparison) -> str:
         ]  # fmt: skip
         table.writerow(
             [cell.encoder, cell.task, cell.variant, measures[cell.task], cell.score, cell.low,
-             cell.high, *told, *(cell.other.get(name, "") for name in names)]
+             cell.high, *told, *(x for name in names for x in cell.other.get(name, ("",) * 3))]
         )  # fmt: skip
     return text.getvalue()
 
