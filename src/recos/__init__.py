@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recos._files import DamagedIndexError
-    from recos.diagnose import Diagnosis, diagnose
+    from recos.diagnosis import Diagnosis, diagnose
     from recos.index import Index
     from recos.metrics import METRICS, Bounds, Metric, bounds, cos, decos, recos, tanimoto
     from recos.ordering import Concordance, concordance, discordant, similar
@@ -69,7 +69,7 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("metrics", "ordering", "pairs", "search", "transforms", "index", "diagnose", "_files")
+_MODULES = ("metrics", "ordering", "pairs", "search", "transforms", "index", "diagnosis", "_files")
 
 
 def __getattr__(name: str) -> object:

@@ -161,9 +161,9 @@ class Transform:
             raise ValueError(f"X: Complex data not supported, expected real numbers, got {X.dtype}")
         if kind == "O":  # numbers all the same, it may be
             X = np.asarray(X, np.float64)
-        if np.shape(X)[-1:] == (0,):
+        if isinstance(X, np.ndarray) and X.shape[-1:] == (0,):
             raise ValueError(
-                f"X: 0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required"
+                f"X: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
             )
         given = on_host(read(X, names=("X",)))
         rows = given.arrays[0]

@@ -330,7 +330,8 @@ def _table(
     for name, rows in groups:
         first = f'<th scope="rowgroup" colspan="{len(head)}">{escape(name)}</th>'
         title = f"<tr>{first}</tr>" if name else ""
-        bodies.append(f"<tbody>{title}{''.join(f'<tr>{"".join(row)}</tr>' for row in rows)}</tbody>")
+        lines = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+        bodies.append(f"<tbody>{title}{lines}</tbody>")
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
         f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead>"
