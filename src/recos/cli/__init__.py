@@ -10,6 +10,7 @@ def main() -> None:
     """Run the command line, or say how to install what it needs."""
     try:
         from recos.cli.commands import app  # noqa: PLC0415 - an extra
+        from recos.cli import compare  # noqa: F401, PLC0415 - adds its commands
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

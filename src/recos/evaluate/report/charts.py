@@ -60,16 +60,14 @@ def scatter(
     x: np.ndarray, y: np.ndarray, human: np.ndarray, names: tuple[str, str], title: str, told: str
 ) -> str:
     """Draw points coloured by human scores in `CLASSES` classes, from low to high."""
-    left, right, top, bottom = 50, WIDTH - 8, 22, 232
+    left, right, top, bottom = 50, WIDTH - 14, 22, 232
     across, up = _Scale(*_limits(x), left, right), _Scale(*_limits(y), bottom, top)
     parts = [_axis_x(across, top, bottom, 1), _axis_y(up, left, right)]
     if up.low < 0 < up.high:
         parts.append(_line("zero", left, up(0), right, up(0)))
-    shown = np.argsort(human, kind="stable")
-    edges = np.linspace(human.min(), human.max(), CLASSES + 1)[1:-1]
-    classes = np.searchsorted(edges, human[shown], side="right")
+    classes = classes_of(human)
     for number in range(CLASSES):
-        chosen = shown[classes == number]
+        chosen = np.flatnonzero(classes == number)
         path = "".join(
             f"M{across(a):.1f} {up(b):.1f}h0"
             for a, b in zip(x[chosen].tolist(), y[chosen].tolist(), strict=True)
@@ -80,9 +78,15 @@ def scatter(
     return _svg(parts, bottom + 38, title, told)
 
 
+def classes_of(human: np.ndarray) -> np.ndarray:
+    """Return the class of each human score, from 0 to CLASSES - 1, of equal widths."""
+    edges = np.linspace(human.min(), human.max(), CLASSES + 1)[1:-1]
+    return np.searchsorted(edges, human, side="right")
+
+
 def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, title: str, told: str) -> str:
     """Draw a curve over ranks between two others."""
-    left, right, top, bottom = 50, WIDTH - 8, 8, 180
+    left, right, top, bottom = 50, WIDTH - 14, 8, 180
     across = _Scale(0, 100, left, right)
     up = _Scale(*_limits(np.concatenate([low, high])), bottom, top)
     at = np.linspace(0, 100, len(middle)).tolist()
@@ -114,7 +118,7 @@ class _Scale:
     def ticks(self, factor: float) -> list[tuple[float, str]]:
         """Return places of round values, with the values times a factor as text."""
         low, high = self.low * factor, self.high * factor
-        rough = (high - low) / 4 or 1
+        rough = (high - low) / 6 or 1
         size = 10 ** math.floor(math.log10(rough))
         step = next(size * m for m in (1, 2, 5, 10) if size * m >= rough)
         digits = max(0, -math.floor(math.log10(step) + 1e-9))

@@ -172,16 +172,17 @@ def _per_setting(comparison: Comparison, variant: str) -> str:
 
 def _heat(comparison: Comparison) -> str:
     """Return a table of gains, encoders by tasks, with coloured cells."""
-    head = ["encoder", *comparison.task_names, "mean"]
     gains = {variant: comparison.gains(variant) for variant in comparison.others}
     most = max((float(np.abs(found).max()) for found in gains.values()), default=0.0) or 1.0
-    groups = []
+    single = len(comparison.encoders) == 1
+    head = ["variant" if single else "encoder", *comparison.task_names, "mean"]
+    groups: list[tuple[str, list[list[str]]]] = []
     for variant, found in gains.items():
         rows = [
-            [_th(encoder), *(_warm(x, most) for x in [*row, float(np.mean(row))])]
+            [_th(variant if single else encoder), *(_warm(x, most) for x in [*row, row.mean()])]
             for encoder, row in zip(comparison.encoder_names, found, strict=True)
         ]
-        groups.append((variant, rows))
+        groups.append(("" if single else variant, rows))
     told = f"Gain over {comparison.baseline} in points: blue is better, orange worse"
     return _table(told, head, groups)
 
@@ -232,28 +233,38 @@ def _pairs(comparison: Comparison) -> str:
         return ""
     key = "".join(
         f'<li><span class="h{i}"></span>{text}</li>'
-        for i, text in enumerate(["lowest human scores", "", "middle", "", "highest"])
+        for i, text in enumerate(["lowest human scores", "low", "middle", "high", "highest"])
     )
-    figures = []
-    for sample in comparison.sample:
-        x, y, human = (np.array(sample[name]) for name in ("baseline", "other", "human"))
-        a, b = str(sample["names"][0]), str(sample["names"][1])
-        where = f"{sample['encoder']}, {sample['task']}"
-        told = (
-            f"{len(x)} pairs; {a} from {x.min():.2f} to {x.max():.2f}, "
-            f"{b} from {y.min():.2f} to {y.max():.2f}, correlated by {np.corrcoef(x, y)[0, 1]:.4f}"
-        )
-        both = charts.scatter(x, y, human, (a, b), f"{b} against {a}: {where}", told)
-        moved = f"{b} − {a}" if b != a else b
-        most = f"The difference is {np.median(y - x):.4f} in the median"
-        apart = charts.scatter(x, y - x, human, (a, moved), f"{moved} against {a}: {where}", most)
-        figures.append(_figure(where, told, both + apart))
+    groups = []
+    for encoder in comparison.encoder_names:
+        figures = [_plot(sample) for sample in comparison.sample if sample["encoder"] == encoder]
+        cards = f'<div class="cards">{"".join(figures)}</div>'
+        single = len(comparison.encoders) == 1
+        groups.append(cards if single else _details(encoder, cards, opened=not groups))
     return (
         "<p>A sample of the pairs, each a point, coloured by the human score. Where the colours run "
         "along the curve alone, both similarities order the pairs alike; where they change across "
-        f'it, one knows more.</p><ul class="key">{key}</ul>'
-        f'<div class="cards">{"".join(figures)}</div>'
+        f'it, one knows more.</p><ul class="key">{key}</ul>{"".join(groups)}'
     )
+
+
+def _plot(sample: dict[str, Any]) -> str:
+    """Return both similarities of the pairs, and what one adds to the other."""
+    x, y, human = (np.array(sample[name]) for name in ("baseline", "other", "human"))
+    (a, b), where = sample["names"], f"{sample['encoder']}, {sample['task']}"
+    moved = f"{b} − {a}"
+    told = f"{len(x)} pairs, the two correlated by {np.corrcoef(x, y)[0, 1]:.4f}"
+    most = f"The difference is {np.median(y - x):.4f} in the median"
+    both = charts.scatter(x, y, human, (a, b), f"{b} against {a}: {where}", told)
+    apart = charts.scatter(x, y - x, human, (a, moved), f"{moved} against {a}: {where}", most)
+    classes = charts.classes_of(human)
+    rows = [
+        [_th(f"{human[chosen].min():g} to {human[chosen].max():g}"), _td(str(chosen.sum())),
+         _td(_fact(float(x[chosen].mean()))), _td(_fact(float(y[chosen].mean())))]
+        for chosen in (classes == number for number in range(charts.CLASSES)) if chosen.any()
+    ]  # fmt: skip
+    means = _table(f"Means by human score: {where}", ["human score", "pairs", a, b], [("", rows)])
+    return _figure(where, told, both + apart + _details("As a table", means))
 
 
 def _embeddings(comparison: Comparison) -> str:
@@ -263,21 +274,30 @@ def _embeddings(comparison: Comparison) -> str:
         diagnosis = encoder.get("diagnosis") or {}
         if advice := diagnosis.get("advice"):
             parts.append(f"<p>{escape(str(advice))}</p>")
-        parts.append('<div class="cards">')
-        if shape := encoder.get("profile"):
-            low, middle, high = (np.array(shape[name]) for name in ("low", "middle", "high"))
-            told = (
-                "Sorted components of unit rows: the median row and the range of 90 % of rows. "
-                "recos can differ from the cosine only as far as these profiles differ"
-            )
-            title = f"Profiles of {encoder['name']}"
-            parts.append(_figure("Profiles", told, charts.band(low, middle, high, title, told)))
+        cards = [_profiles(str(encoder["name"]), encoder["profile"])]
         facts = {name: value for name, value in diagnosis.items() if name != "advice"}
         for title, found in (("Diagnosis", facts), ("Encoder", encoder.get("facts") or {})):
-            if found:
-                parts.append(f'<div class="card"><h4>{title}</h4>{_facts(found)}</div>')
-        parts.append("</div>")
+            cards.append(f'<div class="card"><h4>{title}</h4>{_facts(found)}</div>')
+        parts.append(f'<div class="cards">{"".join(cards)}</div>')
     return "".join(parts)
+
+
+def _profiles(name: str, shape: dict[str, list[float]]) -> str:
+    """Return what sorted rows look like."""
+    low, middle, high = (np.array(shape[part]) for part in ("low", "middle", "high"))
+    told = (
+        "Sorted components of unit rows: the median row and the range of 90 % of rows. "
+        "recos can differ from the cosine only as far as these profiles differ"
+    )
+    places = np.linspace(0, len(middle) - 1, min(11, len(middle))).round().astype(int)
+    rows = [
+        [_th(f"{100 * i / max(1, len(middle) - 1):.0f} %"),
+         *(_td(_fact(float(values[i]))) for values in (low, middle, high))]
+        for i in places
+    ]  # fmt: skip
+    table = _table(f"Profiles of {name}", ["rank", "5 %", "median", "95 %"], [("", rows)])
+    chart = charts.band(low, middle, high, f"Profiles of {name}", told)
+    return _figure("Profiles", told, chart + _details("As a table", table))
 
 
 # --- Method --------------------------------------------------------------------------------------
@@ -334,7 +354,7 @@ def _table(
         bodies.append(f"<tbody>{title}{lines}</tbody>")
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead>"
+        f"<table><caption><span>{escape(caption)}</span></caption><thead><tr>{titles}</tr></thead>"
         f"{''.join(bodies)}</table></div>"
     )
 
@@ -360,7 +380,7 @@ def _facts(facts: dict[str, Any]) -> str:
     rows = "".join(
         f"<dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(_fact(value))}</dd>"
         for name, value in facts.items()
-        if value is not None
+        if value not in (None, [], {}, "")
     )
     return f"<dl>{rows}</dl>"
 

@@ -96,7 +96,7 @@ def conclusions(comparison: Comparison) -> list[str]:
         if lead > 0:
             found.append(
                 f"Cheaper than recos and higher in the mean: {rival}, by {points(lead)} points, "
-                f"higher in {ahead} of {total} settings (`--baseline recos` tests the difference)."
+                f"higher in {ahead} of {total} settings (--baseline recos tests the difference)."
             )
         else:
             found.append("Nothing cheaper than recos has a higher mean here.")
