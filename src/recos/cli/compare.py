@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from recos.cli.commands import AsJson, Quiet, app
+
+if TYPE_CHECKING:
+    from recos.evaluate.results import Comparison
 
 
 @app.command("compare")
@@ -92,14 +95,12 @@ def _split(tasks: str) -> list[str]:
     return [tasks] if Path(tasks).exists() else tasks.split(",")
 
 
-def _deliver(comparison: object, files: list[Path], as_json: bool, quiet: bool) -> None:
+def _deliver(comparison: Comparison, files: list[Path], as_json: bool, quiet: bool) -> None:
     from recos.evaluate.report.terminal import show  # noqa: PLC0415
-    from recos.evaluate.results import Comparison  # noqa: PLC0415
 
-    assert isinstance(comparison, Comparison)
     if as_json:
         typer.echo(json.dumps(comparison.to_json(), ensure_ascii=False))
     elif not quiet:
         show(comparison, Console(markup=False, highlight=False, file=sys.stdout))
-        typer.echo(f"\n{files[0]} shows it all; the same numbers are in "
-                   f"{', '.join(path.name for path in files[1:])}")  # fmt: skip
+        beside = ", ".join(path.name for path in files[1:])
+        typer.echo(f"\nReport: {files[0]}\nNumbers: {beside} beside it")

@@ -129,7 +129,7 @@ class Comparison:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             schema = content.pop("schema")
-        except (ValueError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
                 f"{path}: expected results of `recos compare`, got something else ({error!r}); "
                 "name the results.json that it wrote"

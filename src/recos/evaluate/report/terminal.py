@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recos.evaluate.report.words import conclusions, counts, interval, mean_gain, points
+from recos.evaluate.report.words import conclusions, counts, interval, mean_gain, p_text, points
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,16 +40,21 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print(grid)
         console.print()
     grid = Table(
-        title=Text(f"gain over {comparison.baseline}, points", style="bold"),
+        title=Text(f"gain over {comparison.baseline}", style="bold"),
         title_justify="left",
         box=None,
     )
-    for name in ("variant", "mean", "95 % interval", "better", "not significant", "worse"):
+    single = comparison.gains(comparison.baseline).size == 1
+    last = ("adjusted p", "significant") if single else ("better", "not significant", "worse")
+    for name in ("variant", "points" if single else "mean", "95 % interval", *last):
         grid.add_column(name, justify="left" if name == "variant" else "right")
     for variant in comparison.others:
         mean, low, high = mean_gain(comparison, variant)
         told = interval(low, high, signed=True) if np.isfinite(low) else "–"
-        numbers = map(str, counts(comparison, variant))
+        [gain, *more] = [x.gain for x in comparison.cells if x.variant == variant and x.gain]
+        numbers = [p_text(gain.adjusted), "yes" if gain.significant else "no"]
+        if more:
+            numbers = [str(number) for number in counts(comparison, variant)]
         grid.add_row(Text(variant), points(mean, signed=True), told, *numbers)
     console.print(grid)
     console.print()

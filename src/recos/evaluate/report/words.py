@@ -84,6 +84,9 @@ def conclusions(comparison: Comparison) -> list[str]:
             f"{best} has the best mean, {points(means[best])}, against {points(means[baseline])} "
             f"of {baseline}; it is significantly better in {better} and worse in {worse} of "
             f"{total} settings."
+            if total > 1
+            else f"{best} scores best, {points(means[best])} against {points(means[baseline])} of "
+            f"{baseline}; it is {'' if better else 'not '}significantly better."
         )
     if "recos" in comparison.others:
         found.append(verdict(comparison, "recos"))
@@ -94,9 +97,10 @@ def conclusions(comparison: Comparison) -> list[str]:
         lead = means[rival] - means["recos"]
         total = comparison.gains(rival).size
         if lead > 0:
+            where = f"higher in {ahead} of {total} settings " if total > 1 else ""
             found.append(
-                f"Cheaper than recos and higher in the mean: {rival}, by {points(lead)} points, "
-                f"higher in {ahead} of {total} settings (--baseline recos tests the difference)."
+                f"Cheaper than recos and higher: {rival}, by {points(lead)} points{', ' + where if where else ' '}"
+                "(--baseline recos tests the difference)."
             )
         else:
             found.append("Nothing cheaper than recos has a higher mean here.")
