@@ -1,4 +1,5 @@
-"""The paper's experiment on anyone's embeddings: tasks, encoders, measures and statistics.
+"""Does another similarity rank better than cosine here, by how much, and is that real?
 
-``tasks`` and ``encoders`` read what is compared; nothing here is loaded by ``import recos``.
+``tasks`` and ``encoders`` read what is compared, ``compare`` runs it, ``statistics`` says what is
+real and ``report`` shows it. Nothing of it is loaded by ``import recos``.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-def load(module: str, extra: str) -> Any:
+def load(module: str, extra: str = "compare") -> Any:
     """Import a library, or raise an error that says how to install it."""
     try:
         return import_module(module)
