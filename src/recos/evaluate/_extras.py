@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,13 +34,20 @@ def fetch_dataset(
         The commit they belong to.
     """
     hub = load("huggingface_hub", "compare")
-    try:
+    with remedied(repository, remedy):
         folder = hub.snapshot_download(
             repository, repo_type="dataset", revision=revision, allow_patterns=patterns
         )
-    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
-        reason = str(error).partition("\n")[0]
+    return Path(folder), Path(folder).name
+
+
+@contextmanager
+def remedied(repository: str, remedy: str) -> Iterator[None]:
+    """Turn the many errors of a hub that is not reached into one that says what to do."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
         raise ConnectionError(
             f"{repository}: could not be read from the Hugging Face hub ({reason}). {remedy}"
         ) from error
-    return Path(folder), Path(folder).name

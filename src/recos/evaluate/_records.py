@@ -70,8 +70,7 @@ def _cells(path: Path) -> Iterator[tuple[Place, list[str]]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-    with opened as file:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from recos.evaluate._extras import fetch_dataset
+from recos.evaluate._hashes import file_hash
 from recos.evaluate._records import SUFFIXES, Place, Record, read_records, suffix_of
 from recos.evaluate._sets import KNOWN, Known
 
@@ -134,12 +135,12 @@ def _load(name: str | Path) -> list[Task]:
         return [task for known in KNOWN for task in _load(known)]
     if plain == "default":
         return [default_task()]
-    path = Path(name)
-    if path.exists():
-        return _read(path, path.name.removesuffix(suffix_of(path)))
     known = next((key for key in KNOWN if key.lower().replace("-", "") == plain), None)
     if known is not None:
         return [_load_known(known, KNOWN[known])]
+    path = Path(name)
+    if path.exists():
+        return _read(path, path.name.removesuffix(suffix_of(path)))
     found = _in_data_folder(str(name).lower())
     if found is not None:
         return _read(found, str(name))
@@ -276,13 +277,7 @@ def checksum(first: Sequence[str], second: Sequence[str], scores: Sequence[float
 
 def read_retrieval(folder: Path, name: str) -> Retrieval:
     """Read a folder in the layout of BEIR: corpus, queries and qrels/test."""
-    files = [_file_of(folder, part) for part in ("corpus", "queries", "qrels/test")]
-    if None in files:
-        raise ValueError(
-            f"{folder}: expected corpus.jsonl, queries.jsonl and qrels/test.tsv, found no "
-            f"{('corpus', 'queries', 'qrels/test')[files.index(None)]}"
-        )
-    corpus, queries, judged = files
+    corpus, queries, judged = (_part(folder, part) for part in ("corpus", "queries", "qrels/test"))
     documents, texts = _texts(corpus), _texts(queries)
     qrels: dict[str, dict[str, int]] = {}
     for place, record in read_records(judged, ("query-id", "corpus-id", "score")):
@@ -290,12 +285,14 @@ def read_retrieval(folder: Path, name: str) -> Retrieval:
         if query not in texts:
             raise ValueError(f"{place}: expected the id of a query in {queries}, got {query!r}")
         if document not in documents:
-            raise ValueError(f"{place}: expected the id of a document in {corpus}, got {document!r}")
+            raise ValueError(
+                f"{place}: expected the id of a document in {corpus}, got {document!r}"
+            )
         qrels.setdefault(query, {})[document] = grade
     qrels = {query: grades for query, grades in qrels.items() if max(grades.values()) > 0}
     if not qrels:
         raise ValueError(f"{judged}: expected a relevant document for some query, found none")
-    facts = {"source": str(folder), "checksum": _checksum_of_files(files)}
+    facts = {"source": str(folder), "checksum": file_hash(corpus, queries, judged)}
     return Retrieval(name, {query: texts[query] for query in qrels}, documents, qrels, facts)
 
 
@@ -304,12 +301,23 @@ def _file_of(folder: Path, part: str) -> Path | None:
     return next((p for suffix in SUFFIXES if (p := folder / (part + suffix)).is_file()), None)
 
 
+def _part(folder: Path, part: str) -> Path:
+    path = _file_of(folder, part)
+    if path is None:
+        raise ValueError(
+            f"{folder}: expected corpus.jsonl, queries.jsonl and qrels/test.tsv, found no {part}"
+        )
+    return path
+
+
 def _texts(path: Path) -> dict[str, str]:
     """Return the texts of a file by id: the title, if there is one, before the text."""
     texts: dict[str, str] = {}
     for place, record in read_records(path, ("_id", "text")):
         if "_id" not in record or not isinstance(record.get("text"), str):
-            raise ValueError(f"{place}: expected _id and text, got {', '.join(record) or 'nothing'}")
+            raise ValueError(
+                f"{place}: expected _id and text, got {', '.join(record) or 'nothing'}"
+            )
         texts[str(record["_id"])] = f"{record.get('title') or ''} {record['text']}".strip()
     return texts
 
@@ -321,11 +329,3 @@ def _judgement(place: Place, record: Record) -> tuple[str, str, int]:
         raise ValueError(
             f"{place}: expected query-id, corpus-id and a whole number as score, got {record}"
         ) from None
-
-
-def _checksum_of_files(files: Sequence[Path]) -> str:
-    total = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            total.update(hashlib.file_digest(file, "sha256").digest())
-    return total.hexdigest()
