@@ -29,7 +29,9 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
             cells.append(Cell(encoder, task, "cos", base, base - 0.02, base + 0.02, {}, None))
             for variant, gain, real in zip(VARIANTS[1:], gains, significant, strict=True):
                 half = abs(gain) / 2 if real else abs(gain) * 2
-                found = Gain(gain, gain - half, gain + half, 0.5, "Williams", 0.5, 0.01 if real else 0.6)
+                found = Gain(
+                    gain, gain - half, gain + half, 0.5, "Williams", 0.5, 0.01 if real else 0.6
+                )
                 other = {"Pearson": (base, base - 0.01, base + 0.01)}
                 cells.append(
                     Cell(encoder, task, variant, base + gain, base, base + 0.1, other, found)
@@ -144,7 +146,11 @@ def test_csv_has_a_line_for_each_score(folder):
         rows = list(csv.DictReader(file))
     assert len(rows) == len(ENCODERS) * len(TASKS) * len(VARIANTS)
     for row, cell in zip(rows, made().cells, strict=True):
-        assert (row["encoder"], row["task"], row["variant"]) == (cell.encoder, cell.task, cell.variant)
+        assert (row["encoder"], row["task"], row["variant"]) == (
+            cell.encoder,
+            cell.task,
+            cell.variant,
+        )
         assert float(row["score"]) == cell.score
         assert row["gain"] == ("" if cell.gain is None else str(cell.gain.estimate))
 

@@ -162,9 +162,7 @@ class Transform:
         if kind == "O":  # numbers all the same, it may be
             X = np.asarray(X, np.float64)
         if isinstance(X, np.ndarray) and X.shape[-1:] == (0,):
-            raise ValueError(
-                f"X: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
-            )
+            raise ValueError(f"X: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
         given = on_host(read(X, names=("X",)))
         rows = given.arrays[0]
         if rows.ndim != 2:
@@ -238,9 +236,7 @@ class Standardize(Transform):
 
     def _learn(self, rows: np.ndarray) -> None:
         self.mean_ = rows.mean(axis=0, dtype=np.float64)
-        squares = sum(
-            np.square(rows[part] - self.mean_).sum(axis=0) for part in _parts(rows)
-        )
+        squares = sum(np.square(rows[part] - self.mean_).sum(axis=0) for part in _parts(rows))
         variance = np.asarray(squares) / len(rows)
         least = _rounding(rows) * np.square(np.abs(rows).max(axis=0).astype(np.float64))
         self.scale_ = np.where(variance > least, np.sqrt(variance), np.inf)

@@ -44,9 +44,9 @@ def compare_variants(
     device: Annotated[
         str | None, typer.Option(help="Where models run, such as cuda.", show_default=False)
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder for the report.")
-    ] = Path("recos-compare"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the report.")] = Path(
+        "recos-compare"
+    ),
     resume: Annotated[
         bool, typer.Option("--resume", help="Take up what an earlier run into the folder finished.")
     ] = False,

@@ -114,7 +114,7 @@ def compare(
     kept = _Kept(out, resume)
     steps = Progress(len(models) * len(read), "recos compare", progress)
     for model in models:
-        rows = _embed(model, learnt.texts, kept.embeddings, progress)
+        rows = embed(model, learnt.texts, cache=kept.embeddings, progress=progress)
         transformed = Transformed(rows)
         described.append(_describe(model, rows))
         for task in read:
@@ -197,20 +197,6 @@ def _corpus(given: str | Path | None, tasks: Sequence[Task]) -> Corpus:
     return Corpus(name, kept, len(different) - len(kept))
 
 
-def _embed(
-    model: Encoder, texts: Sequence[str], cache: Path | None, progress: bool | None
-) -> np.ndarray:
-    rows = embed(model, texts, cache=cache, progress=progress)
-    bad = ~np.isfinite(rows).all(axis=1)
-    if bad.any():
-        text = texts[int(np.flatnonzero(bad)[0])]
-        raise ValueError(
-            f"{model.name}: expected finite numbers, got NaN or infinity in the vectors of "
-            f"{bad.sum()} of {len(texts)} texts, first of {text[:80]!r}"
-        )
-    return rows
-
-
 def _score(
     model: Encoder,
     task: Task,
@@ -220,7 +206,7 @@ def _score(
     progress: bool | None,
 ) -> tuple[list[Cell], list[dict[str, Any]]]:
     """Return the cells of a setting, and the points of its scatter plot."""
-    rows = _embed(model, texts_of(task), cache, progress)
+    rows = embed(model, texts_of(task), cache=cache, progress=progress)
     cells, similarities = score(task, rows, transformed, model.name, plan)
     if similarities is None or isinstance(task, Retrieval):
         return cells, []

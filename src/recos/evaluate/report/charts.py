@@ -18,6 +18,7 @@ from recos.evaluate.report.words import interval, points
 WIDTH = 360
 CLASSES = 5  # of human scores, each with a colour
 
+
 class Row(NamedTuple):
     """A row of a forest plot; a heading has no estimate."""
 
@@ -92,9 +93,7 @@ def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, title: str, told
     at = np.linspace(0, 100, len(middle)).tolist()
 
     def curve(values: Sequence[float], places: Sequence[float]) -> str:
-        return " ".join(
-            f"{across(a):.1f},{up(b):.1f}" for a, b in zip(places, values, strict=True)
-        )
+        return " ".join(f"{across(a):.1f},{up(b):.1f}" for a, b in zip(places, values, strict=True))
 
     outline = f"{curve(low.tolist(), at)} {curve(high[::-1].tolist(), at[::-1])}"
     parts = [_axis_x(across, top, bottom, 1), _axis_y(up, left, right)]

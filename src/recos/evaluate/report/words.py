@@ -97,9 +97,9 @@ def conclusions(comparison: Comparison) -> list[str]:
         lead = means[rival] - means["recos"]
         total = comparison.gains(rival).size
         if lead > 0:
-            where = f"higher in {ahead} of {total} settings " if total > 1 else ""
+            where = f", higher in {ahead} of {total} settings" if total > 1 else ""
             found.append(
-                f"Cheaper than recos and higher: {rival}, by {points(lead)} points{', ' + where if where else ' '}"
+                f"Cheaper than recos and higher: {rival}, by {points(lead)} points{where} "
                 "(--baseline recos tests the difference)."
             )
         else:

@@ -63,7 +63,9 @@ class Correlations:
                 found.detail[test.__name__] = {"statistic": other.statistic, "p": other.p}
         return found
 
-    def _test(self, name: str, estimate: float, resampled: np.ndarray, influence: np.ndarray) -> Test:
+    def _test(
+        self, name: str, estimate: float, resampled: np.ndarray, influence: np.ndarray
+    ) -> Test:
         resampled = resampled[np.isfinite(resampled)]  # a draw of equal scores has no correlation
         low, high = bca(estimate, resampled, influence, confidence=self.confidence)
         beyond = min(np.count_nonzero(resampled <= 0), np.count_nonzero(resampled >= 0))
@@ -464,5 +466,7 @@ def _influence(column: Any, target: Any, ones: np.ndarray) -> np.ndarray:
 
 def _between(x: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the correlations of the variants with each other."""
-    rows = x if kind == "pearson" else np.stack([_Ranks(row).centred(np.ones(len(row))) for row in x])
+    rows = (
+        x if kind == "pearson" else np.stack([_Ranks(row).centred(np.ones(len(row))) for row in x])
+    )
     return np.atleast_2d(np.corrcoef(rows))

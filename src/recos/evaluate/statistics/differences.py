@@ -20,7 +20,12 @@ from recos.evaluate.statistics.mixed import mixed_model
 from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
 
 _SETTINGS = "settings are independent, though they share models and data sets"
-_FAMILY = ("paired_t", "wilcoxon", "sign", "mixed_model")  # adjusted for each other, as in the paper
+_FAMILY = (
+    "paired_t",
+    "wilcoxon",
+    "sign",
+    "mixed_model",
+)  # adjusted for each other, as in the paper
 
 
 def describe(differences: Any) -> dict[str, float]:
@@ -128,7 +133,12 @@ def paired_t(
         float(high),
         len(d),
         f"{_SETTINGS}; their mean is near normal",
-        {"df": len(d) - 1, "d_z": cohens_dz(d), "alternative": alternative, "confidence": confidence},
+        {
+            "df": len(d) - 1,
+            "d_z": cohens_dz(d),
+            "alternative": alternative,
+            "confidence": confidence,
+        },
     )
 
 
@@ -232,7 +242,9 @@ def _pratt_z(d: np.ndarray) -> float:
 
 
 def _tail(below: float, above: float, alternative: Alternative) -> float:
-    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[alternative]
+    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
+        alternative
+    ]
 
 
 def _walsh(d: np.ndarray) -> np.ndarray:
@@ -276,6 +288,7 @@ def _normal_signed_rank(
 
     def crossing(level: float, corrected: Alternative | None) -> float:
         """Return the shift at which the standardised V falls from above a level to below it."""
+
         def reaches(i: int, strictly: bool) -> bool:
             found = _signed_rank_z(d, float(middles[i]), corrected)
             return found < level if strictly else found <= level
