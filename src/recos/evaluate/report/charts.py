@@ -51,7 +51,7 @@ def forest(rows: Sequence[Row], title: str, description: str) -> str:
         if math.isfinite(row.low):
             parts.append(_line(f"span {mark}", x(row.low), y, x(row.high), y))
         parts.append(f'<circle class="{mark}" cx="{x(row.estimate):.1f}" cy="{y:.1f}" r="4.5"/>')
-        parts.append(_text(points(row.estimate, signed=True), WIDTH, y + 4, "end"))
+        parts.append(_text(points(row.estimate, signed=True), WIDTH - 2, y + 4, "end"))
         parts.append("</g>")
     parts.append(_text("points", (left + right) / 2, bottom + 32, "mid muted"))
     return _svg(parts, bottom + 38, title, description)

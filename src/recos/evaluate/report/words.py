@@ -88,7 +88,7 @@ def conclusions(comparison: Comparison) -> list[str]:
             else f"{best} scores best, {points(means[best])} against {points(means[baseline])} of "
             f"{baseline}; it is {'' if better else 'not '}significantly better."
         )
-    if "recos" in comparison.others:
+    if "recos" in comparison.others and best != "recos":
         found.append(verdict(comparison, "recos"))
     cheap = [name for name in comparison.variants if name.rpartition("+")[2] != "recos"]
     if "recos" in comparison.variants and cheap:
