@@ -36,9 +36,23 @@ def fetch_dataset(
     hub = load("huggingface_hub", "compare")
     with remedied(repository, remedy):
         folder = hub.snapshot_download(
-            repository, repo_type="dataset", revision=revision, allow_patterns=patterns
+            repository,
+            repo_type="dataset",
+            revision=revision,
+            allow_patterns=patterns,
+            local_files_only=not hub_answers(),
         )
     return Path(folder), Path(folder).name
+
+
+def hub_answers() -> bool:
+    """Whether the hub can be reached: asked once, as its own functions try for minutes."""
+    hub = load("huggingface_hub", "compare")
+    try:
+        hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=10)
+    except Exception:  # the kinds differ between its versions
+        return False
+    return True
 
 
 @contextmanager
@@ -47,7 +61,8 @@ def remedied(repository: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        found = str(error).strip().partition("\n")[0].rstrip(".")
+        reason = "not in its cache" if isinstance(error, FileNotFoundError) else found
         raise ConnectionError(
             f"{repository}: could not be read from the Hugging Face hub ({reason}). {remedy}"
         ) from error

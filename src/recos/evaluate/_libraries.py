@@ -30,12 +30,22 @@ class SentenceTransformerEncoder:
         What is known of it.
     device : str or None
         Such as ``"cpu"`` or ``"cuda"``; by default the library chooses.
+    offline : bool
+        Whether to ask no network.
     """
 
-    def __init__(self, name: str, source: str, facts: dict[str, Any], device: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        facts: dict[str, Any],
+        device: str | None,
+        *,
+        offline: bool = False,
+    ) -> None:
         library = load("sentence_transformers", "encoders")
         self.name = name
-        self.model = library.SentenceTransformer(source, device=device)
+        self.model = library.SentenceTransformer(source, device=device, local_files_only=offline)
         found = {
             "checkpoint": source,
             "pooling": ", ".join(

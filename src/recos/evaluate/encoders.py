@@ -15,7 +15,7 @@ import numpy as np
 
 from recos._arrays import to_numpy
 from recos.evaluate import ready
-from recos.evaluate._extras import remedied
+from recos.evaluate._extras import hub_answers, remedied
 from recos.evaluate._libraries import Model2VecEncoder, SentenceTransformerEncoder, WordVectors
 from recos.evaluate._models import PAPER, Model, find_model
 from recos.evaluate.static import StaticEncoder
@@ -198,13 +198,16 @@ def _load_from_hub(
     repository: str, name: str, facts: dict[str, Any], device: str | None
 ) -> Encoder:
     """Load a model by its id, from the hub's cache or over the network."""
-    size = f", {facts['size']}" if "size" in facts else ""
+    page = repository if "/" in repository else f"sentence-transformers/{repository}"
+    size = f" ({facts['size']})" if "size" in facts else ""
     remedy = (
-        f"Known names: default, {', '.join(PAPER)}. Where there is a network, download "
-        f"https://huggingface.co/{repository}{size}; give the path of its folder, or put it into "
-        f"the folder that RECOS_MODELS names, as {repository.rpartition('/')[2]}"
+        f"Where there is a network, download https://huggingface.co/{page}{size}; give the path of "
+        f"its folder, or put it into the folder that RECOS_MODELS names, as "
+        f"{repository.rpartition('/')[2]}. Names known without a network: default; of the paper: "
+        f"{', '.join(PAPER)}"
     )
     with remedied(repository, remedy):
         if repository.startswith("minishlab/"):
             return Model2VecEncoder(name, repository, facts)
-        return SentenceTransformerEncoder(name, repository, facts, device)
+        offline = not hub_answers()
+        return SentenceTransformerEncoder(name, repository, facts, device, offline=offline)
