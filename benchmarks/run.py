@@ -1,6 +1,7 @@
 """Run all benchmarks, then write their tables into the README and the documentation."""
 
 import candidates
+import compare
 import memory
 import precision
 import search
@@ -9,7 +10,7 @@ import startup
 import tables
 
 if __name__ == "__main__":
-    for benchmark in (startup, precision, memory, speed, search, candidates):
+    for benchmark in (startup, precision, memory, speed, search, candidates, compare):
         print(f"{benchmark.__name__}: {benchmark.__doc__.splitlines()[0]}", flush=True)
         benchmark.main()
     tables.main()

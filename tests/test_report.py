@@ -236,17 +236,19 @@ def test_charts_are_drawn(shown):
     settings = len(ENCODERS) * len(TASKS)
     assert len(charts) == 1 + len(VARIANTS) - 1 + 2 * settings + len(ENCODERS)
     boxes = shown.execute_script(
-        "return [...document.querySelectorAll('svg.chart circle, .dots, .band, .curve')].map(x => {"
+        "return [...document.querySelectorAll('.chart circle, .dots, .band, .curve')].map(x => {"
         " const box = x.getBBox(), page = x.closest('svg').viewBox.baseVal;"
         " return box.x >= 0 && box.x + box.width <= page.width && box.y >= 0"
         " && box.y + box.height <= page.height && box.width + box.height > 0})"
     )
-    assert len(boxes) == (len(VARIANTS) - 1) * (1 + settings) + 10 * settings + 2 * len(ENCODERS)
+    gains = (len(VARIANTS) - 1) * (1 + settings)
+    assert len(boxes) == gains + 10 * settings + 2 * len(ENCODERS)
     assert all(boxes)
     cut = shown.execute_script(
         "return [...document.querySelectorAll('svg.chart text')].filter(x => {"
         " const box = x.getBBox(), page = x.closest('svg').viewBox.baseVal;"
-        " return box.x < 0 || box.x + box.width > page.width + 0.5 || box.y + box.height > page.height"
+        " return box.x < 0 || box.x + box.width > page.width + 0.5"
+        " || box.y + box.height > page.height"
         "}).map(x => x.textContent)"
     )
     assert cut == []

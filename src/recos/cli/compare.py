@@ -1,4 +1,4 @@
-"""``recos compare``: which similarity ranks best on these embeddings and tasks, and is it real?"""
+"""``recos compare``, which compares similarities, and ``recos report``, which shows it again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compare_variants(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare similarities: which ranks best here, by how much, and is it real?
+    """Say which similarity ranks best here, by how much, and whether that is real.
 
     Without arguments it needs no network: a small encoder and pairs come with the package.
     """

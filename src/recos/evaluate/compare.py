@@ -25,7 +25,7 @@ from recos.evaluate.encoders import Encoder, default_encoder, find_encoder
 from recos.evaluate.results import SCHEMA, Cell, Comparison, plain, read_cell, write
 from recos.evaluate.scoring import MEASURES, Plan, adjusted, score, texts_of
 from recos.evaluate.statistics import across
-from recos.evaluate.tasks import Retrieval, Task, default_task, load_tasks
+from recos.evaluate.tasks import Retrieval, Task, load_tasks
 from recos.evaluate.variants import ALIASES, Transformed, find_variants
 
 _POINTS = 40_000  # of all scatter plots together, and at most this many of each
@@ -54,7 +54,7 @@ def compare(
     resamples: int = 2000,
     progress: bool | None = None,
 ) -> Comparison:
-    """Compare similarities on embeddings and tasks: which ranks best, by how much, and is it real?
+    """Compare similarities on embeddings and tasks, and test the differences.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ class Comparison:
 
     def gains(self, variant: str) -> np.ndarray:
         """Return the scores of a variant less those of the baseline, shape (encoders, tasks)."""
-        return self.scores(variant) - self.scores(self.baseline)
+        return np.asarray(self.scores(variant) - self.scores(self.baseline))
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``results.json`` holds; numbers that are not finite become null."""
@@ -145,12 +145,11 @@ class Comparison:
 
 def read_cell(content: dict[str, Any]) -> Cell:
     """Return a cell from its JSON."""
-    number = {"score", "low", "high"}
-    cell = {k: _number(v) if k in number else v for k, v in content.items()}
-    cell["other"] = {name: tuple(map(_number, x)) for name, x in content["other"].items()}
-    if content["gain"] is not None:
-        gain = content["gain"]
-        cell["gain"] = Gain(**{k: v if k == "test" else _number(v) for k, v in gain.items()})
+    cell: dict[str, Any] = {name: math.nan if value is None else value for name, value in content.items()}
+    cell["other"] = {name: _numbers(figure) for name, figure in content["other"].items()}
+    gain = content["gain"]
+    names = () if gain is None else gain
+    cell["gain"] = gain and Gain(**dict(zip(names, _numbers(gain.values()), strict=True)))
     return Cell(**cell)
 
 
@@ -161,8 +160,8 @@ def write(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _numbers(values: Iterable[Any]) -> Any:
+    return tuple(math.nan if value is None else value for value in values)
 
 
 def plain(value: Any) -> Any:

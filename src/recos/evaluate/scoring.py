@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from recos.evaluate.measures import measure_retrieval
 from recos.evaluate.results import Cell, Gain
-from recos.evaluate.statistics import Test, correlate
+from recos.evaluate.statistics import Test, benjamini_hochberg, correlate
 from recos.evaluate.tasks import Pairs, Retrieval, Task
 from recos.evaluate.variants import Transformed, Variant
 
@@ -90,15 +92,11 @@ def similarities_of(
 def _graded(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> list[Cell]:
     """Score by Spearman's correlation with the human scores, all pairs in one."""
     _check_varied(task, similarities, plan)
-    draws = {"resamples": plan.resamples, "seed": plan.seed}
-    main = correlate(similarities, task.scores, **draws)
-    others = {"Pearson": correlate(similarities, task.scores, kind="pearson", **draws)}
+    draw = partial(correlate, similarities, task.scores, resamples=plan.resamples, seed=plan.seed)
+    main, others = draw(), {"Pearson": draw(kind="pearson")}
     if task.subsets is not None and len(set(task.subsets)) > 1:
-        by_subset = {"subsets": task.subsets, **draws}
-        others["Spearman, mean of subsets"] = correlate(similarities, task.scores, **by_subset)
-        others["Pearson, mean of subsets"] = correlate(
-            similarities, task.scores, kind="pearson", **by_subset
-        )
+        others["Spearman, mean of subsets"] = draw(subsets=task.subsets)
+        others["Pearson, mean of subsets"] = draw(kind="pearson", subsets=task.subsets)
     cells = []
     for i, variant in enumerate(plan.variants):
         gain = None
@@ -131,7 +129,8 @@ def _figure(test: Test) -> tuple[float, float, float]:
 
 
 def _interval(test: Test) -> tuple[float, float]:
-    return tuple(np.nan if x is None else float(x) for x in (test.low, test.high))  # type: ignore[return-value]
+    low, high = (np.nan if x is None else float(x) for x in (test.low, test.high))
+    return low, high
 
 
 # --- Measures that are means over queries, or the average precision ------------------------------
@@ -226,11 +225,7 @@ def _middle(draws: np.ndarray) -> tuple[float, float]:
 
 def adjusted(cells: Sequence[Cell]) -> list[Cell]:
     """Return cells with the p-values of all gains adjusted together (Benjamini-Hochberg)."""
-    from dataclasses import replace  # noqa: PLC0415
-
-    from recos.evaluate.statistics import benjamini_hochberg  # noqa: PLC0415
-
-    ps: Any = [cell.gain.p for cell in cells if cell.gain is not None]
+    ps = [cell.gain.p for cell in cells if cell.gain is not None]
     found = iter(benjamini_hochberg(ps)) if ps else iter(())
     return [
         cell if cell.gain is None

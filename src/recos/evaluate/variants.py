@@ -33,11 +33,11 @@ def _dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _euclidean(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return -np.linalg.norm(u - v, axis=-1)
+    return np.asarray(-np.linalg.norm(u - v, axis=-1))
 
 
 def _manhattan(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return -np.abs(u - v).sum(axis=-1)
+    return np.asarray(-np.abs(u - v).sum(axis=-1))
 
 
 # What is no quotient of a bound; distances with a minus, so that larger is more similar.

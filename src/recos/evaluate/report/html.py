@@ -74,14 +74,18 @@ def _scores(comparison: Comparison) -> str:
     head = ["variant", *comparison.task_names, "mean"]
     groups = []
     for encoder in comparison.encoder_names:
-        rows, table = [], {}
+        table: list[list[Cell | float]] = []
         for variant in comparison.variants:
             cells = [comparison.cell(encoder, task, variant) for task in comparison.task_names]
-            table[variant] = [*cells, float(np.mean([cell.score for cell in cells]))]
-        best = np.round([_values(row) for row in table.values()], 4).max(axis=0)
-        for variant, row in table.items():
-            tops = np.round(_values(row), 4) == best
-            rows.append([_th(variant), *(_score(x, top) for x, top in zip(row, tops, strict=True))])
+            table.append([*cells, float(np.mean([cell.score for cell in cells]))])
+        numbers = np.round(
+            [[x.score if isinstance(x, Cell) else x for x in row] for row in table], 4
+        )
+        tops = numbers == numbers.max(axis=0)
+        rows = [
+            [_th(variant), *(_score(x, best) for x, best in zip(row, top, strict=True))]
+            for variant, row, top in zip(comparison.variants, table, tops.tolist(), strict=True)
+        ]
         groups.append((encoder, rows))
     what = sorted(set(measures.values()))
     told = f"{_listed(what)}, times 100. The best of each column and encoder is bold."
@@ -90,10 +94,6 @@ def _scores(comparison: Comparison) -> str:
             [f"{name} is scored by {measure}" for name, measure in measures.items()], most=20
         )
     return _table(told, head, groups) + _details("Intervals and further measures", _all(comparison))
-
-
-def _values(row: Sequence[Cell | float]) -> list[float]:
-    return [x.score if isinstance(x, Cell) else x for x in row]
 
 
 def _score(x: Cell | float, best: bool) -> str:
@@ -235,16 +235,16 @@ def _pairs(comparison: Comparison) -> str:
         f'<li><span class="h{i}"></span>{text}</li>'
         for i, text in enumerate(["lowest human scores", "low", "middle", "high", "highest"])
     )
-    groups = []
+    groups: list[str] = []
     for encoder in comparison.encoder_names:
         figures = [_plot(sample) for sample in comparison.sample if sample["encoder"] == encoder]
         cards = f'<div class="cards">{"".join(figures)}</div>'
         single = len(comparison.encoders) == 1
         groups.append(cards if single else _details(encoder, cards, opened=not groups))
     return (
-        "<p>A sample of the pairs, each a point, coloured by the human score. Where the colours run "
-        "along the curve alone, both similarities order the pairs alike; where they change across "
-        f'it, one knows more.</p><ul class="key">{key}</ul>{"".join(groups)}'
+        "<p>A sample of the pairs, each a point, coloured by the human score. Where the colours "
+        "run along the curve alone, both similarities order the pairs alike; where they change "
+        f'across it, one knows more.</p><ul class="key">{key}</ul>{"".join(groups)}'
     )
 
 

@@ -67,7 +67,7 @@ def verdict(comparison: Comparison, variant: str) -> str:
 
 
 def conclusions(comparison: Comparison) -> list[str]:
-    """Say which variant ranks best, what recos brings, and whether something cheaper does better."""
+    """Say which variant ranks best, what recos brings, and what cheaper does better."""
     means = {name: float(comparison.scores(name).mean()) for name in comparison.variants}
     baseline, best = comparison.baseline, max(means, key=lambda name: means[name])
     found = []
