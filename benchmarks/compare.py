@@ -81,7 +81,7 @@ def measure(encoder) -> dict[str, float]:
             ])  # fmt: skip
         return found
 
-    np.testing.assert_allclose(ours(), loop(), atol=1e-5)
+    np.testing.assert_allclose(ours(), loop(), atol=1e-4)  # float32 ties in the loop
     seconds = interleaved({"recos": ours, "loop": loop}, rounds=5)
     return {
         "pairs": sum(len(task.scores) for task in tasks),

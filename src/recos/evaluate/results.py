@@ -145,7 +145,9 @@ class Comparison:
 
 def read_cell(content: dict[str, Any]) -> Cell:
     """Return a cell from its JSON."""
-    cell: dict[str, Any] = {name: math.nan if value is None else value for name, value in content.items()}
+    cell: dict[str, Any] = {
+        name: math.nan if value is None else value for name, value in content.items()
+    }
     cell["other"] = {name: _numbers(figure) for name, figure in content["other"].items()}
     gain = content["gain"]
     names = () if gain is None else gain

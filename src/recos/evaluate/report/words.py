@@ -88,6 +88,11 @@ def conclusions(comparison: Comparison) -> list[str]:
             else f"{best} scores best, {points(means[best])} against {points(means[baseline])} of "
             f"{baseline}; it is {'' if better else 'not '}significantly better."
         )
+    if len(comparison.encoders) > 1:
+        names = np.array(comparison.variants)
+        table = np.array([comparison.scores(name).mean(axis=1) for name in names])
+        tops = zip(comparison.encoder_names, names[table.argmax(axis=0)], strict=True)
+        found.append(f"Best by encoder: {'; '.join(f'{one}: {name}' for one, name in tops)}.")
     if "recos" in comparison.others and best != "recos":
         found.append(verdict(comparison, "recos"))
     cheap = [name for name in comparison.variants if name.rpartition("+")[2] != "recos"]
