@@ -330,7 +330,7 @@ def steiger(r12: float, r13: float, r23: float, n: int) -> Test:
     --------
     >>> from recos.evaluate.statistics import steiger
     >>> steiger(0.4, 0.5, 0.1, n=103).statistic
-    -0.8912
+    -0.8887
     """
     _check_correlations(r12, r13, r23, n)
     mean = ((r12 + r13) / 2) ** 2
@@ -379,10 +379,12 @@ def _resample(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return estimates (v,), their resamples (v, b) and influences (v, n) of one set of pairs."""
     for name, row in (("human", y), *((f"scores[{i}]", row) for i, row in enumerate(x))):
-        if len(row) < 3 or row.min() == row.max():
+        if len(row) < 3:
+            raise ValueError(f"{name}: expected 3 or more pairs in each subset, got {len(row)}")
+        if row.min() == row.max():
             raise ValueError(
-                f"{name}: expected 3 or more scores that are not all equal, got {len(row)} in a "
-                "subset, where a correlation is not defined"
+                f"{name}: expected scores that differ, got {row[0]} for all {len(row)} pairs; a "
+                "constant has no correlation"
             )
     columns = [_Ranks(row) if kind == "spearman" else _Values(row) for row in (*x, y)]
     ones = np.ones(len(y))

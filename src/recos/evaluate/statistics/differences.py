@@ -85,7 +85,7 @@ def shapiro(differences: Any) -> Test:
     --------
     >>> from recos.evaluate.statistics import shapiro
     >>> shapiro([0.1, 0.2, 0.2, 0.3, 5.0]).statistic
-    0.578
+    0.58336
     """
     d = numbers(differences, "differences", least=3)
     found = load("scipy.stats").shapiro(d)
@@ -476,12 +476,11 @@ def leave_one_out(differences: Any, groups: Sequence[Any]) -> Test:
         raise ValueError("groups: expected two or more differences outside each group, got fewer")
     rest = [d[group != i] for i in range(len(known))]
     means = [float(part.mean()) for part in rest]
-    tests = [paired_t(part) for part in rest if part.min() < part.max()]
-    worst = max(tests, key=lambda test: test.p, default=None)
+    p, t = max(_p_and_t(part) for part in rest)
     return Test(
         "leave one out",
-        worst.statistic if worst else inf,
-        worst.p if worst else 0.0,
+        t,
+        p,
         float(np.mean(means)),
         min(means),
         max(means),
@@ -489,6 +488,13 @@ def leave_one_out(differences: Any, groups: Sequence[Any]) -> Test:
         f"within each exclusion, {_SETTINGS}; the range of means is no confidence interval",
         {"means": dict(zip(known, means, strict=True))},
     )
+
+
+def _p_and_t(d: np.ndarray) -> tuple[float, float]:
+    if d.min() < d.max():
+        found = paired_t(d)
+        return found.p, found.statistic
+    return (0.0, float(np.copysign(inf, d[0]))) if d[0] else (1.0, 0.0)
 
 
 def cluster_bootstrap(
@@ -545,7 +551,7 @@ def cluster_bootstrap(
     return Test(
         "cluster bootstrap",
         float(d.mean()),
-        min(1.0, 2 * (beyond + 1) / (len(means) + 1)),
+        float(min(1.0, 2 * (beyond + 1) / (len(means) + 1))),
         float(d.mean()),
         low,
         high,
@@ -624,8 +630,8 @@ def across(
         "mixed_model": varied,
         "per_model": len(set(of_models.values())) > 1,
         "per_dataset": len(set(of_datasets.values())) > 1,
-        "leave_one_model_out": len(of_models) > 2,
-        "leave_one_dataset_out": len(of_datasets) > 2,
+        "leave_one_model_out": varied and len(of_models) > 2,
+        "leave_one_dataset_out": varied and len(of_datasets) > 2,
     }
     found = {name: run() for name, run in tests.items() if possible.get(name, True)}
     family = [name for name in _FAMILY if name in found]

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from recos._blocks import single_threaded_blas
 from recos.evaluate._extras import load
 from recos.evaluate.statistics.result import Test, labels, numbers
 
-_ZERO = 1e-7  # variances below this share of the residual's are none
+_FLAT = 1e-7  # changes of the criterion that are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,8 @@ def mixed_model(
     y = np.concatenate([b, a])
     X = np.stack([np.ones(len(y)), np.repeat([0.0, 1.0], len(a))], axis=1)
     factors = _factors(models, datasets, len(a))
-    fit = fit_reml(y, X, list(factors.values()))
+    with single_threaded_blas():  # the matrices are small
+        fit = fit_reml(y, X, list(factors.values()))
     t = load("scipy.stats").t
     statistics = fit.effects / fit.errors
     effects = {
@@ -171,10 +173,14 @@ def _best_ratios(y: np.ndarray, X: np.ndarray, grams: list[np.ndarray]) -> np.nd
     near = optimize.minimize(
         lambda logs: _criterion(np.exp(logs), y, X, grams),
         np.zeros(len(grams)), jac=True, method="L-BFGS-B",
-        bounds=[(np.log(_ZERO) - 1, 40.0)] * len(grams),
+        bounds=[(-16.0, 23.0)] * len(grams),
     ).x  # fmt: skip
-    there = np.exp(near) > _ZERO
-    ratios = np.where(there, np.exp(near), 0.0)
+    ratios = np.exp(near)
+    for i in range(len(ratios)):  # a variance that explains nothing is none
+        without = np.where(np.arange(len(ratios)) == i, 0.0, ratios)
+        if _criterion(without, y, X, grams)[0] < _criterion(ratios, y, X, grams)[0] + _FLAT:
+            ratios = without
+    there = ratios > 0
     grams = [gram for gram, kept in zip(grams, there, strict=True) if kept]
     if grams:  # the likelihood is flat at its top: go where its slope is zero
         found = optimize.root(lambda logs: _criterion(np.exp(logs), y, X, grams)[1], near[there])
