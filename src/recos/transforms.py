@@ -37,7 +37,7 @@ class Transform:
     _learnt: ClassVar[tuple[str, ...]] = ()
     n_features_in_: int
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the rows of a corpus.
 
         Parameters
@@ -79,7 +79,7 @@ class Transform:
         """Return the rows that were learnt from, transformed; see `fit` and `transform`."""
         return self.fit(X, y).transform(X)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments that it was made with."""
         return {name: getattr(self, name) for name in _parameters(type(self))}
 
@@ -106,13 +106,13 @@ class Transform:
     @staticmethod
     def from_dict(stored: dict[str, Any]) -> Transform:
         """Return the transform that `to_dict` gave."""
+        made: Transform
         if stored["name"] == "chain":
             steps = [Transform.from_dict(step) for step in stored["state"]["steps_"]]
-            made: Transform = Chain(steps)
-            made.steps_ = steps
+            made, state = Chain(steps), {"steps_": steps}
         else:
-            made = find_transform(stored["name"], **stored["params"])
-            vars(made).update(stored["state"])
+            made, state = find_transform(stored["name"], **stored["params"]), stored["state"]
+        vars(made).update(state)
         if stored["width"] is not None:
             made.n_features_in_ = stored["width"]
         return made
@@ -147,6 +147,7 @@ class Transform:
         pass
 
     def _apply(self, rows: np.ndarray) -> np.ndarray:
+        """Return finite float32 or float64 rows transformed; nothing is checked."""
         raise NotImplementedError
 
     def _read(self, X: Any) -> Inputs:
@@ -167,8 +168,8 @@ class Transform:
         rows = given.arrays[0]
         if rows.ndim != 2:
             raise ValueError(
-                f"X: expected a matrix of shape (rows, components), got shape {rows.shape}. Reshape "
-                "your data: a single vector v is the matrix v[None, :]"
+                f"X: expected a matrix of shape (rows, components), got shape {rows.shape}. "
+                "Reshape your data: a single vector v is the matrix v[None, :]"
             )
         rows = rows.astype(given.dtype, copy=False)
         check_finite(np, np.where(np.isfinite(rows).all(axis=1), 1.0, np.nan), "X")
@@ -242,8 +243,9 @@ class Standardize(Transform):
         self.scale_ = np.where(variance > least, np.sqrt(variance), np.inf)
 
     def _apply(self, rows: np.ndarray) -> np.ndarray:
-        scaled: np.ndarray = (rows - self.mean_.astype(rows.dtype)) / self.scale_.astype(rows.dtype)
-        return scaled
+        centred: np.ndarray = rows - self.mean_.astype(rows.dtype)
+        centred /= self.scale_.astype(rows.dtype)
+        return centred
 
 
 class RemoveTop(Transform):
@@ -286,7 +288,7 @@ class RemoveTop(Transform):
         self.directions_ = vectors[:, :k].T
 
     def _apply(self, rows: np.ndarray) -> np.ndarray:
-        centred = rows - self.mean_.astype(rows.dtype)
+        centred: np.ndarray = rows - self.mean_.astype(rows.dtype)
         directions = self.directions_.astype(rows.dtype)
         centred -= (centred @ directions.T) @ directions
         return centred
@@ -334,7 +336,8 @@ class Whiten(Transform):
         self.matrix_ = white @ vectors.T if self.components is None else white[:, :count]
 
     def _apply(self, rows: np.ndarray) -> np.ndarray:
-        white: np.ndarray = (rows - self.mean_.astype(rows.dtype)) @ self.matrix_.astype(rows.dtype)
+        centred = rows - self.mean_.astype(rows.dtype)
+        white: np.ndarray = centred @ self.matrix_.astype(rows.dtype)
         return white
 
 
@@ -445,8 +448,8 @@ def find_transform(name: str | Transform, /, **params: Any) -> Transform:
     Parameters
     ----------
     name : str or Transform
-        ``center``, ``standardize``, ``removetop``, ``whiten``, ``rowcenter`` or ``rank``, or several
-        with ``+`` between them, first to last.
+        ``center``, ``standardize``, ``removetop``, ``whiten``, ``rowcenter`` or ``rank``, or
+        several with ``+`` between them, first to last.
     **params
         Arguments of a single transform, such as ``k=2``.
 
@@ -462,7 +465,7 @@ def find_transform(name: str | Transform, /, **params: Any) -> Transform:
     """
     if isinstance(name, Transform):
         return name
-    names = name.split("+") if isinstance(name, str) else [name]
+    names = str(name).split("+")
     for one in names:
         if one not in TRANSFORMS:
             raise ValueError(f"transform: expected one of {', '.join(TRANSFORMS)}, got {one!r}")
