@@ -45,7 +45,7 @@ def forest(rows: Sequence[Row], title: str, description: str) -> str:
             parts.append(_text(_short(row.label, 44), 0, y + 4, "head"))
             continue
         told = f"{row.label}: {points(row.estimate, signed=True)}"
-        mark = "real" if row.significant else "open"
+        mark = ("real" if row.estimate > 0 else "lost") if row.significant else "open"
         parts.append(f"<g><title>{escape(told)}{_told(row)}</title>")
         parts.append(_text(_short(row.label, 16), left - 8, y + 4, "end"))
         if math.isfinite(row.low):

@@ -131,9 +131,9 @@ def _gains(comparison: Comparison) -> str:
     settings = len(comparison.encoders) * len(comparison.tasks)
     baseline = comparison.baseline
     told = (
-        f"Points against {baseline}. A filled mark is a significant gain or loss: the 95 % "
-        "interval holds no 0, and p is under 0.05 after adjustment for all gains of this report "
-        "(Benjamini-Hochberg)."
+        f"Points against {baseline}. A filled mark is a significant gain (blue) or loss (orange): "
+        "the 95 % interval holds no 0, and p is under 0.05 after adjustment for all gains of this "
+        "report (Benjamini-Hochberg)."
     )
     overview = [_overview_row(comparison, variant) for variant in comparison.others]
     where = "in this setting" if settings == 1 else f"mean of {settings} settings"
@@ -212,7 +212,7 @@ def _statistics(comparison: Comparison) -> str:
 
 def _test(name: str, test: dict[str, Any]) -> list[str]:
     def number(value: float | None) -> str:
-        return "–" if value is None else f"{value:.4g}".replace("-", "−")
+        return "–" if value is None else _fact(float(value))
 
     low, high = test.get("low"), test.get("high")
     bounds = "–" if low is None and high is None else f"{number(low)} to {number(high)}"
@@ -275,11 +275,36 @@ def _embeddings(comparison: Comparison) -> str:
         if advice := diagnosis.get("advice"):
             parts.append(f"<p>{escape(str(advice))}</p>")
         cards = [_profiles(str(encoder["name"]), encoder["profile"])]
-        facts = {name: value for name, value in diagnosis.items() if name != "advice"}
+        expected = diagnosis.get("expected") or {}
+        facts = {k: v for k, v in diagnosis.items() if k not in ("advice", "expected")}
         for title, found in (("Diagnosis", facts), ("Encoder", encoder.get("facts") or {})):
             cards.append(f'<div class="card"><h4>{title}</h4>{_facts(found)}</div>')
         parts.append(f'<div class="cards">{"".join(cards)}</div>')
+        rows = [
+            [_th(name), _td(_number(found["points"], signed=True)),
+             _td(f"{_number(found['low'], signed=True)} to {_number(found['high'], signed=True)}"),
+             _td(found["verdict"]), _td(_measured(comparison, str(encoder["name"]), name))]
+            for name, found in expected.items()
+        ]  # fmt: skip
+        if rows:
+            head = ["variant", "expected", "likely range", "expected to be", "measured here"]
+            told = (
+                "What the diagnosis expects from the embeddings alone, in points against the "
+                "cosine, and what was measured, where the baseline is cos"
+            )
+            parts.append(_table(told, head, [("", rows)]))
     return "".join(parts)
+
+
+def _measured(comparison: Comparison, encoder: str, variant: str) -> str:
+    if comparison.baseline != "cos" or variant not in comparison.others:
+        return "–"
+    place = comparison.encoder_names.index(encoder)
+    return points(float(comparison.gains(variant)[place].mean()), signed=True)
+
+
+def _number(value: float, *, signed: bool = False) -> str:
+    return points(value / 100, signed=signed)
 
 
 def _profiles(name: str, shape: dict[str, list[float]]) -> str:
@@ -391,7 +416,7 @@ def _fact(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_fact, value))
     if isinstance(value, float):
-        return f"{value:.4g}".replace("-", "−")
+        return f"{value:.3g}".replace("-", "−") if abs(value) < 1000 else f"{value:,.0f}"
     return f"{value:,}" if type(value) is int else str(value)
 
 
