@@ -192,6 +192,13 @@ def test_the_seven_sets_are_the_ones_that_were_checked(data):
     assert load_tasks(["sick-r", "STSB"])[1].name == "STS-B"
 
 
+def test_the_documentation_lists_the_sets_as_they_are():
+    page = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+    for name, known in KNOWN.items():
+        hashes = f"`{known.revision[:12]}` | `{known.checksum[:12]}`"
+        assert f"| {name} | `{known.repository}` | {hashes} | {known.licence} |\n" in page
+
+
 def test_retrieval_is_found_by_name(data):
     [task] = load_tasks("cranfield")
     assert (len(task.corpus), len(task.queries)) == (1400, 225)

@@ -46,11 +46,10 @@ class SentenceTransformerEncoder:
         library = load("sentence_transformers", "encoders")
         self.name = name
         self.model = library.SentenceTransformer(source, device=device, local_files_only=offline)
+        modes = [str(part.pooling_mode) for part in self.model if hasattr(part, "pooling_mode")]
         found = {
             "checkpoint": source,
-            "pooling": ", ".join(
-                str(part.pooling_mode) for part in self.model if hasattr(part, "pooling_mode")
-            ),
+            "pooling": ", ".join(modes) or "the model's own",
             "dimension": self.model.get_embedding_dimension(),
         }
         self.facts = found | facts
@@ -64,16 +63,23 @@ class SentenceTransformerEncoder:
 
 def _hash_of_model(model: Any) -> str:
     """Return a hash of the modules, the tokenizer and the weights, wherever they came from."""
-    total = hashlib.sha256(repr(model).encode())
-    tokenizer = getattr(model.tokenizer, "tokenizer", model.tokenizer)  # a processor has one
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    words = backend.to_str() if backend is not None else repr(list(tokenizer.get_vocab()))
-    total.update(words.encode())
+    settings = [part.get_config_dict() for part in model if hasattr(part, "get_config_dict")]
+    settings += [model.max_seq_length, model.default_prompt_name, model.prompts]
+    total = hashlib.sha256((repr(model) + repr(settings)).encode())
+    total.update(_text_of_tokenizer(model.tokenizer).encode())
     for key, values in model.state_dict().items():
         total.update(key.encode())
         numbers = values.detach().cpu().contiguous().reshape(-1)
         total.update(numbers.view(load("torch", "encoders").uint8).numpy())
     return total.hexdigest()
+
+
+def _text_of_tokenizer(tokenizer: Any) -> str:
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # that of a processor, such as CLIP's
+    if hasattr(tokenizer, "backend_tokenizer"):
+        return str(tokenizer.backend_tokenizer.to_str())
+    left_out = sorted(getattr(tokenizer, "stop_words", ()))
+    return repr((getattr(tokenizer, "do_lower_case", None), left_out, list(tokenizer.get_vocab())))
 
 
 class Model2VecEncoder:

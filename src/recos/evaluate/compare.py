@@ -282,9 +282,9 @@ def _task_facts(task: Task) -> dict[str, Any]:
 def _made(encoders: Any, tasks: Any, corpus: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Return where and with what this was made, and the command that makes it again."""
     words = ["recos", "compare"]
-    words += [str(one) for one in _listed(encoders) if one is not None]
+    words += [_name(one) for one in _listed(encoders) if one is not None]
     for name, values in (("--tasks", _listed(tasks)), ("--variants", settings["variants"])):
-        words += [name, ",".join(str(getattr(value, "name", value)) for value in values)]
+        words += [name, ",".join(map(_name, values))]
     words += ["--baseline", settings["baseline"], "--seed", str(settings["seed"])]
     words += ["--resamples", str(settings["resamples"])]
     words += ["--corpus", str(corpus)] if corpus is not None else []
@@ -296,6 +296,12 @@ def _made(encoders: Any, tasks: Any, corpus: Any, settings: dict[str, Any]) -> d
         "python": sys.version.split()[0],
         "platform": platform.platform(),
     }
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, (str, Path)):
+        return str(given)
+    return str(getattr(given, "name", None) or getattr(given, "__name__", type(given).__name__))
 
 
 # --- What is kept, so that a killed run can go on ------------------------------------------------

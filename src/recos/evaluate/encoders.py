@@ -190,8 +190,11 @@ def _load_path(path: Path, name: str, facts: dict[str, Any], device: str | None)
 
 
 def _is_model2vec(folder: Path) -> bool:
-    config = folder / "config.json"
-    return config.is_file() and "model2vec" in json.dumps(json.loads(config.read_bytes()))
+    """Whether a folder has one table of vectors, which model2vec reads without PyTorch."""
+    modules = folder / "modules.json"
+    kinds = [part["type"] for part in json.loads(modules.read_bytes())] if modules.exists() else []
+    static = bool(kinds) and kinds[0].endswith("StaticEmbedding")
+    return static and (folder / "model.safetensors").is_file()
 
 
 def _load_from_hub(
