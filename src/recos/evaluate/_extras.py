@@ -33,7 +33,7 @@ def fetch_dataset(
     revision : str
         The commit they belong to.
     """
-    hub = load("huggingface_hub", "compare")
+    hub = load("huggingface_hub")
     with remedied(repository, remedy):
         folder = hub.snapshot_download(
             repository,
@@ -47,7 +47,7 @@ def fetch_dataset(
 
 def hub_answers() -> bool:
     """Whether the hub can be reached: asked once, as its own functions try for minutes."""
-    hub = load("huggingface_hub", "compare")
+    hub = load("huggingface_hub")
     try:
         hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=10)
     except Exception:  # the kinds differ between its versions

@@ -93,8 +93,8 @@ def _json_lines(path: Path) -> Iterator[tuple[Place, Record]]:
 
 
 def _parquet(path: Path) -> Iterator[tuple[Place, Record]]:
-    pyarrow = load("pyarrow", "compare")
-    parquet = load("pyarrow.parquet", "compare")
+    pyarrow = load("pyarrow")
+    parquet = load("pyarrow.parquet")
     try:
         file = parquet.ParquetFile(path)
     except pyarrow.ArrowException as error:

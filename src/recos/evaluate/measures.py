@@ -40,7 +40,7 @@ def measure_retrieval(
     >>> {name: float(values[0]) for name, values in measure_retrieval(task, {"q": "ab"}).items()}
     {'nDCG@10': 0.63, 'R@100': 1.0, 'RR@10': 0.5}
     """
-    measures = load("ir_measures", "compare")
+    measures = load("ir_measures")
     wanted = [measures.nDCG @ k, measures.R @ depth, measures.RR @ k]
     # Places instead of similarities: the measures see float32, which would tie close ones.
     runs = {

@@ -97,9 +97,9 @@ def _read_safetensors(path: Path) -> tuple[np.ndarray, None]:
 
 
 def _read_parquet(path: Path) -> tuple[np.ndarray, list[str] | None]:
-    arrow = load("pyarrow", "compare")
+    arrow = load("pyarrow")
     try:
-        table = load("pyarrow.parquet", "compare").read_table(path)
+        table = load("pyarrow.parquet").read_table(path)
     except arrow.ArrowException as error:
         raise ValueError(f"{path}: expected a parquet file ({error})") from error
     kinds = {field.name: str(field.type) for field in table.schema}
