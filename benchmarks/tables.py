@@ -211,12 +211,12 @@ def compared_sets() -> str:
         parts.append(table((encoder, *results["tasks"], "mean"), rows))
     seconds, over = scoring["seconds, 7 sets and 3 similarities"], scoring["over the paper's loop"]
     return (
-        "Spearman × 100, all pairs of a set in one correlation; * marks a significant gain or loss. The "
-        f"transforms learnt\nfrom {corpus['name']} that are in no task ({corpus['texts']:,} texts).\n\n"
-        + "\n".join(parts)
-        + f"\nWith the embeddings of all-MiniLM-L6-v2 ready, the scores of all {scoring['pairs']:,} pairs "
-        f"by `decos`, `cos` and\n`recos` take {seconds:.2f} seconds on two threads, "
-        f"{over:.2f} times as long as the paper's loop over pairs.\n"
+        "Spearman × 100, all pairs of a set in one correlation; * marks a significant gain or "
+        f"loss. The\ntransforms learnt from {corpus['name']} that are in no task "
+        f"({corpus['texts']:,} texts).\n\n" + "\n".join(parts) + "\nWith the embeddings of "
+        f"all-MiniLM-L6-v2 ready, the scores of all {scoring['pairs']:,} pairs by `decos`,\n`cos` "
+        f"and `recos` take {seconds:.2f} seconds on two threads, {over:.2f} times as long as the "
+        "paper's loop\nover pairs.\n"
     )
 
 

@@ -261,6 +261,24 @@ def test_what_cannot_be_compared_is_said(options, told):
         compare(**(FAST | options))
 
 
+def test_ready_vectors_learn_from_their_other_rows(made, tmp_path):
+    task, encode, table, corpus = made
+    texts = [*task.first, *task.second, *corpus.read_text().splitlines()]
+    np.save(tmp_path / "ready.npy", encode(texts))
+    options = FAST | {"tasks": [task], "variants": ["cos", "center+cos"]}
+    with pytest.raises(ValueError, match=r"for center\+cos to learn from, found none; add some"):
+        compare(tmp_path / "ready.npy", **options)
+    np.save(tmp_path / "few.npy", table[:600])
+    few = compare(tmp_path / "few.npy", **(options | {"variants": ["cos", "pearson"]}))
+    (tmp_path / "ready.txt").write_text("\n".join(texts) + "\n")
+    ready = compare(tmp_path / "ready.npy", **options)
+    told = ready.encoders[0]["facts"]["transforms learn from"]
+    assert told == "200 rows of ready.npy that no task holds"
+    truth = compare(encode, corpus=corpus, **options)
+    np.testing.assert_array_equal(ready.scores("center+cos"), truth.scores("center+cos"))
+    np.testing.assert_array_equal(few.scores("cos"), truth.scores("cos"))
+
+
 def test_a_corpus_of_the_tasks_alone_is_refused(tmp_path):
     path = tmp_path / "own.txt"
     path.write_text("\n".join(texts_of(default_task())))

@@ -22,11 +22,12 @@ from recos._blocks import Progress
 from recos.diagnosis import diagnose
 from recos.evaluate.cache import embed
 from recos.evaluate.encoders import Encoder, default_encoder, find_encoder
+from recos.evaluate.ready import ReadyVectors
 from recos.evaluate.results import SCHEMA, Cell, Comparison, plain, read_cell, write
 from recos.evaluate.scoring import MEASURES, Plan, adjusted, score, texts_of
 from recos.evaluate.statistics import across
 from recos.evaluate.tasks import Retrieval, Task, load_tasks
-from recos.evaluate.variants import ALIASES, Transformed, find_variants
+from recos.evaluate.variants import ALIASES, Transformed, Variant, find_variants
 
 _POINTS = 40_000  # of all scatter plots together, and at most this many of each
 _POINTS_EACH = 800
@@ -114,11 +115,11 @@ def compare(
     kept = _Kept(out, resume)
     steps = Progress(len(models) * len(read), "recos compare", progress)
     for model in models:
-        rows = embed(model, learnt.texts, cache=kept.embeddings, progress=progress)
+        rows, source = _learnt_by(model, learnt, read, chosen, kept.embeddings, progress)
         transformed = Transformed(rows)
-        described.append(_describe(model, rows))
+        described.append(_describe(model, rows, source))
         for task in read:
-            key = _key(model, task, plan, learnt)
+            key = _key(model, task, plan, rows)
             found = kept.read(key)
             if found is None:
                 found = _score(model, task, transformed, plan, kept.embeddings, progress)
@@ -197,6 +198,35 @@ def _corpus(given: str | Path | None, tasks: Sequence[Task]) -> Corpus:
     return Corpus(name, kept, len(different) - len(kept))
 
 
+def _learnt_by(
+    model: Encoder,
+    corpus: Corpus,
+    tasks: Sequence[Task],
+    variants: Sequence[Variant],
+    cache: Path | None,
+    progress: bool | None,
+) -> tuple[np.ndarray | None, str | None]:
+    """Return the rows that transforms learn from, and where they are from if not from the corpus.
+
+    Embeddings that are there already may lack those of the corpus: then it is their other rows.
+    """
+    place = model.place if isinstance(model, ReadyVectors) else None
+    if not isinstance(model, ReadyVectors) or (place and all(x in place for x in corpus.texts)):
+        return embed(model, corpus.texts, cache=cache, progress=progress), None
+    tested = {text for task in tasks for text in texts_of(task)}
+    own = [text for text in place or () if text not in tested]
+    if len(own) > 1:
+        return model.encode(own), f"{len(own):,} rows of {model.path.name} that no task holds"
+    learning = [variant.name for variant in variants if variant.needs_corpus]
+    if learning:
+        raise ValueError(
+            f"{model.path}: expected rows of texts that no task holds, for {learning[0]} to learn "
+            f"from, found none; add some, with all texts in {model.path.stem}.txt beside it, or "
+            "choose --variants that learn nothing, such as cos,recos,decos"
+        )
+    return None, None
+
+
 def _score(
     model: Encoder,
     task: Task,
@@ -253,15 +283,18 @@ def _across(comparison: Comparison) -> dict[str, dict[str, dict[str, Any]]]:
 # --- What is told of it --------------------------------------------------------------------------
 
 
-def _describe(model: Encoder, rows: np.ndarray) -> dict[str, Any]:
+def _describe(model: Encoder, rows: np.ndarray | None, source: str | None) -> dict[str, Any]:
     """Return the facts of an encoder, the shape of its profiles, and what `diagnose` says."""
+    if rows is None:
+        assert isinstance(model, ReadyVectors)
+        rows = np.asarray(model.rows, np.float32)
     norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     profiles = np.sort(rows / np.where(norms == 0, 1, norms), axis=1)
     places = np.unique(np.linspace(0, rows.shape[1] - 1, 64).round().astype(int))
     low, middle, high = np.round(np.quantile(profiles[:, places], [0.05, 0.5, 0.95], axis=0), 5)
     return {
         "name": model.name,
-        "facts": {"dimension": rows.shape[1], **model.facts},
+        "facts": {"dimension": rows.shape[1], **model.facts, "transforms learn from": source},
         "profile": {"low": low.tolist(), "middle": middle.tolist(), "high": high.tolist()},
         "diagnosis": diagnose(rows).to_dict(),
     }
@@ -338,7 +371,7 @@ class _Kept:
             write(self.folder / f"{key}.json", json.dumps(plain(content)))
 
 
-def _key(model: Encoder, task: Task, plan: Plan, corpus: Corpus) -> str | None:
+def _key(model: Encoder, task: Task, plan: Plan, corpus: np.ndarray | None) -> str | None:
     """Return what stands for all that the scores of a setting depend on."""
     if model.identity is None:
         return None
@@ -346,5 +379,5 @@ def _key(model: Encoder, task: Task, plan: Plan, corpus: Corpus) -> str | None:
     parts.append(task.qrels if isinstance(task, Retrieval) else task.scores.tolist())
     parts.append(None if isinstance(task, Retrieval) else task.subsets)
     parts += [[v.name for v in plan.variants], plan.baseline, plan.resamples, plan.seed]
-    parts.append(corpus.texts)
+    parts.append(None if corpus is None else hashlib.sha256(corpus.tobytes()).hexdigest())
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -71,13 +71,14 @@ def page(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison) -> str:
     measures = {task["name"]: task["measure"] for task in comparison.tasks}
-    head = ["variant", *comparison.task_names, "mean"]
+    head = ["variant", *_columns(comparison)]
     groups = []
     for encoder in comparison.encoder_names:
         table: list[list[Cell | float]] = []
         for variant in comparison.variants:
             cells = [comparison.cell(encoder, task, variant) for task in comparison.task_names]
-            table.append([*cells, float(np.mean([cell.score for cell in cells]))])
+            mean = [float(np.mean([cell.score for cell in cells]))] if len(cells) > 1 else []
+            table.append([*cells, *mean])
         numbers = np.round(
             [[x.score if isinstance(x, Cell) else x for x in row] for row in table], 4
         )
@@ -101,6 +102,12 @@ def _score(x: Cell | float, best: bool) -> str:
     if not isinstance(x, Cell):
         return f"<td{kind}>{points(x)}</td>"
     return f'<td{kind} title="{interval(x.low, x.high)}">{points(x.score)}</td>'
+
+
+def _columns(comparison: Comparison) -> list[str]:
+    """Return the names of the columns: the tasks, and the mean where there are several."""
+    names = comparison.task_names
+    return [*names, "mean"] if len(names) > 1 else names
 
 
 def _all(comparison: Comparison) -> str:
@@ -175,11 +182,14 @@ def _heat(comparison: Comparison) -> str:
     gains = {variant: comparison.gains(variant) for variant in comparison.others}
     most = max((float(np.abs(found).max()) for found in gains.values()), default=0.0) or 1.0
     single = len(comparison.encoders) == 1
-    head = ["variant" if single else "encoder", *comparison.task_names, "mean"]
+    head = ["variant" if single else "encoder", *_columns(comparison)]
     groups: list[tuple[str, list[list[str]]]] = []
     for variant, found in gains.items():
         rows = [
-            [_th(variant if single else encoder), *(_warm(x, most) for x in [*row, row.mean()])]
+            [
+                _th(variant if single else encoder),
+                *(_warm(x, most) for x in [*row, row.mean()][: len(head) - 1]),
+            ]
             for encoder, row in zip(comparison.encoder_names, found, strict=True)
         ]
         groups.append(("" if single else variant, rows))

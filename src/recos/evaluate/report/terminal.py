@@ -22,7 +22,8 @@ def show(comparison: Comparison, console: Console) -> None:
     for encoder in comparison.encoder_names:
         grid = Table(title=Text(encoder, style="bold"), title_justify="left", box=None)
         grid.add_column("score × 100", no_wrap=True)
-        for name in [*comparison.task_names, "mean"]:
+        last = ["mean"] if len(comparison.tasks) > 1 else []
+        for name in [*comparison.task_names, *last]:
             grid.add_column(name, justify="right", min_width=5)
         table = {
             variant: [
@@ -36,7 +37,7 @@ def show(comparison: Comparison, console: Console) -> None:
                 Text(points(x), style="bold" if round(x, 4) == top else "")
                 for x, top in zip(row, best, strict=True)
             ]
-            grid.add_row(Text(variant), *cells, points(float(np.mean(row))))
+            grid.add_row(Text(variant), *cells, *(points(float(np.mean(row))) for _ in last))
         console.print(grid)
         console.print()
     grid = Table(
