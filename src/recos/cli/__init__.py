@@ -1,6 +1,6 @@
-"""The command line: ``recos index``, ``recos search`` and ``recos pairs``.
+"""The command line: ``recos index``, ``recos search``, ``recos pairs`` and ``recos paper``.
 
-``commands`` talks to the terminal; ``tables`` reads and writes files.
+``commands`` talks to the terminal; ``tables`` reads and writes files; ``paper`` lays out figures.
 """
 
 import sys

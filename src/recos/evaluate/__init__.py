@@ -1,1 +1,1 @@
-"""Does another similarity rank better than cosine here, by how much, and is that real?"""
+"""Whether another similarity ranks better than cosine, by how much, and whether that is real."""

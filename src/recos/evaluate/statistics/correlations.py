@@ -19,6 +19,7 @@ from recos.evaluate._extras import load
 from recos.evaluate.statistics.result import Test, labels, numbers
 
 Kind = Literal["spearman", "pearson"]
+_NONE = 1e-12  # differences of correlations that are rounding
 _PAIRS = "pairs are independent draws from the pairs one wants to know about"
 
 
@@ -47,8 +48,8 @@ class Correlations:
     def difference(self, i: int, j: int) -> Test:
         """Return the correlation of variant i less that of variant j: a paired bootstrap.
 
-        ``detail`` holds Williams's and Steiger's tests of the same difference, unless the
-        correlations are means over subsets, for which there are none.
+        ``detail`` holds Williams's and Steiger's tests of the same difference. There are none for
+        means over subsets, nor for a correlation of one.
         """
         found = self._test(
             f"difference of {self.kind} correlations",
@@ -57,13 +58,16 @@ class Correlations:
             self.influence[i] - self.influence[j],
         )
         found.detail.update(first=float(self.estimates[i]), second=float(self.estimates[j]))
-        if self.between is not None:
+        r12, r13 = found.detail["first"], found.detail["second"]
+        if self.between is not None and max(abs(r12), abs(r13)) < 1:
             for test in (williams, steiger):
-                other = test(*map(float, (*self.estimates[[i, j]], self.between[i, j])), found.n)
+                other = test(r12, r13, float(self.between[i, j]), found.n)
                 found.detail[test.__name__] = {"statistic": other.statistic, "p": other.p}
         return found
 
-    def _test(self, name: str, estimate: float, resampled: np.ndarray, influence: np.ndarray) -> Test:
+    def _test(
+        self, name: str, estimate: float, resampled: np.ndarray, influence: np.ndarray
+    ) -> Test:
         resampled = resampled[np.isfinite(resampled)]  # a draw of equal scores has no correlation
         low, high = bca(estimate, resampled, influence, confidence=self.confidence)
         beyond = min(np.count_nonzero(resampled <= 0), np.count_nonzero(resampled >= 0))
@@ -291,7 +295,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> Test:
     determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
     spread = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
     gain = r12 - r13
-    t = gain * sqrt((n - 1) * (1 + r23) / spread) if gain else 0.0
+    t = gain * sqrt((n - 1) * (1 + r23) / spread) if abs(gain) > _NONE else 0.0
     return Test(
         "Williams's t",
         statistic=t,
@@ -335,7 +339,7 @@ def steiger(r12: float, r13: float, r23: float, n: int) -> Test:
     covariance = r23 * (1 - 2 * mean) - mean * (1 - 2 * mean - r23**2) / 2
     spread = 2 - 2 * covariance / (1 - mean) ** 2
     gain = r12 - r13
-    z = (atanh(r12) - atanh(r13)) * sqrt((n - 3) / spread) if gain else 0.0
+    z = (atanh(r12) - atanh(r13)) * sqrt((n - 3) / spread) if abs(gain) > _NONE else 0.0
     return Test(
         "Steiger's z",
         statistic=z,
@@ -466,5 +470,7 @@ def _influence(column: Any, target: Any, ones: np.ndarray) -> np.ndarray:
 
 def _between(x: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the correlations of the variants with each other."""
-    rows = x if kind == "pearson" else np.stack([_Ranks(row).centred(np.ones(len(row))) for row in x])
+    rows = (
+        x if kind == "pearson" else np.stack([_Ranks(row).centred(np.ones(len(row))) for row in x])
+    )
     return np.atleast_2d(np.corrcoef(rows))

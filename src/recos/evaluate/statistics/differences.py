@@ -20,7 +20,12 @@ from recos.evaluate.statistics.mixed import mixed_model
 from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
 
 _SETTINGS = "settings are independent, though they share models and data sets"
-_FAMILY = ("paired_t", "wilcoxon", "sign", "mixed_model")  # adjusted for each other, as in the paper
+_FAMILY = (
+    "paired_t",
+    "wilcoxon",
+    "sign",
+    "mixed_model",
+)  # adjusted for each other, as in the paper
 
 
 def describe(differences: Any) -> dict[str, float]:
@@ -84,9 +89,8 @@ def shapiro(differences: Any) -> Test:
     """
     d = numbers(differences, "differences", least=3)
     found = load("scipy.stats").shapiro(d)
-    return Test(
-        "Shapiro-Wilk", float(found.statistic), float(found.pvalue), None, None, None, len(d), _SETTINGS
-    )  # fmt: skip
+    w, p = float(found.statistic), float(found.pvalue)
+    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), _SETTINGS)
 
 
 def paired_t(
@@ -128,7 +132,12 @@ def paired_t(
         float(high),
         len(d),
         f"{_SETTINGS}; their mean is near normal",
-        {"df": len(d) - 1, "d_z": cohens_dz(d), "alternative": alternative, "confidence": confidence},
+        {
+            "df": len(d) - 1,
+            "d_z": cohens_dz(d),
+            "alternative": alternative,
+            "confidence": confidence,
+        },
     )
 
 
@@ -161,8 +170,8 @@ def wilcoxon(
     Returns
     -------
     Test
-        ``statistic`` is V, the ranks of positive differences summed; ``estimate`` the pseudo-median;
-        ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
+        ``statistic`` is V, the sum of the ranks of positive differences; ``estimate`` the
+        pseudo-median; ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
 
     Examples
     --------
@@ -232,7 +241,9 @@ def _pratt_z(d: np.ndarray) -> float:
 
 
 def _tail(below: float, above: float, alternative: Alternative) -> float:
-    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[alternative]
+    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
+        alternative
+    ]
 
 
 def _walsh(d: np.ndarray) -> np.ndarray:
@@ -276,6 +287,7 @@ def _normal_signed_rank(
 
     def crossing(level: float, corrected: Alternative | None) -> float:
         """Return the shift at which the standardised V falls from above a level to below it."""
+
         def reaches(i: int, strictly: bool) -> bool:
             found = _signed_rank_z(d, float(middles[i]), corrected)
             return found < level if strictly else found <= level
@@ -325,10 +337,9 @@ def sign_test(
         return Test("sign test", 0.0, 1.0, None, None, None, 0, _SETTINGS)
     found = load("scipy.stats").binomtest(wins, n, alternative=alternative)
     low, high = found.proportion_ci(confidence)
-    return Test(
-        "sign test", float(wins), float(found.pvalue), wins / n, float(low), float(high), n, _SETTINGS,
-        {"alternative": alternative, "confidence": confidence},
-    )  # fmt: skip
+    detail = {"alternative": alternative, "confidence": confidence}
+    numbers_found = (float(wins), float(found.pvalue), wins / n, float(low), float(high))
+    return Test("sign test", *numbers_found, n, _SETTINGS, detail)
 
 
 def benjamini_hochberg(p: Any) -> np.ndarray:

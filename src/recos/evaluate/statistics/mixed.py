@@ -186,7 +186,8 @@ def _best_ratios(y: np.ndarray, X: np.ndarray, grams: list[np.ndarray]) -> np.nd
         found = optimize.root(lambda logs: _criterion(np.exp(logs), y, X, grams)[1], near[there])
         if found.success:
             ratios[there] = np.exp(found.x)
-    return ratios
+    best: np.ndarray = ratios
+    return best
 
 
 def _inverse(variances: np.ndarray, grams: list[np.ndarray], size: int) -> np.ndarray:

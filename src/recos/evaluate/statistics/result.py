@@ -57,7 +57,9 @@ def numbers(values: Any, name: str, least: int = 2) -> np.ndarray:
     return x
 
 
-def labels(values: Sequence[Any] | np.ndarray, name: str, size: int) -> tuple[list[str], np.ndarray]:
+def labels(
+    values: Sequence[Any] | np.ndarray, name: str, size: int
+) -> tuple[list[str], np.ndarray]:
     """Read one label for each number: the labels in order of appearance, and which is where."""
     given = [str(value) for value in values]
     if len(given) != size:
