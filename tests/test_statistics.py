@@ -5,6 +5,7 @@ coin 1.4-2.
 """
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -195,11 +196,11 @@ class TestCorrelations:
     @pytest.mark.parametrize("kind", ["spearman", "pearson"])
     def test_resamples_are_correlations_of_drawn_pairs(self, rng, kind):
         x, y = np.round(rng.normal(size=(2, 40)), 1)
-        found = s.correlate([x], y, kind=kind, resamples=50, seed=5)
-        again = np.random.default_rng(5)
+        found = s.correlate([x], y, kind=kind, resamples=130, seed=5)
+        again = np.random.default_rng(5).spawn(2)  # one for each hundred
         reference = stats.spearmanr if kind == "spearman" else stats.pearsonr
-        for got in found.resampled[0]:
-            drawn = again.integers(40, size=40)
+        for i, got in enumerate(found.resampled[0]):
+            drawn = again[i // 100].integers(40, size=40)
             assert got == pytest.approx(reference(x[drawn], y[drawn]).statistic, abs=1e-12)
 
     @pytest.mark.parametrize("kind", ["spearman", "pearson"])
@@ -269,6 +270,14 @@ class TestCorrelations:
         assert found.resampled.std(axis=1) == pytest.approx(
             np.sqrt((found.influence**2).sum(axis=1)), rel=0.15
         )
+
+    def test_threads_do_not_change_the_resamples(self, rng, monkeypatch):
+        human, x = rng.normal(size=(2, 30))
+        found = []
+        for threads in ("1", "3"):
+            monkeypatch.setenv("RECOS_NUM_THREADS", threads)
+            found.append(s.correlate([x], human, resamples=350).resampled)
+        assert (found[0] == found[1]).all()
 
     def test_variants_do_not_change_the_pairs_that_are_drawn(self, rng):
         human, x, z = rng.normal(size=(3, 30))
@@ -403,6 +412,13 @@ class TestAcrossSettings:
     def test_bad_input(self, call, message):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_a_missing_scipy_is_named_with_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.delitem(sys.modules, "scipy.stats")
+    with pytest.raises(ModuleNotFoundError, match=r"scipy is not .*: pip install 'recos\[compare\]'"):
+        s.paired_t([1.0, 2.0])
 
 
 class TestMixedModel:
