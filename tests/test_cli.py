@@ -397,3 +397,15 @@ def test_an_interrupted_search_leaves_the_file_that_was_there(folder, output):
     assert (found.returncode, found.stderr) == (130, "recos: interrupted\n")
     assert (folder / output).read_text() == "as before"
     assert sorted(folder.iterdir()) == before
+
+
+def test_paper_lists_every_figure():
+    found = json.loads(run("paper", "--json").stdout)
+    assert found["summary"]["figures"] == len(found["figures"]) > 250
+    by_name = {(row["place"], row["what"]): row for row in found["figures"]}
+    assert by_name["Table 2", "Wilcoxon V"]["verdict"] == "contradicted"
+    assert found["further"]["per model, Wilcoxon"]["statistic"] == 66
+    printed = run("paper").stdout
+    for row in found["figures"]:
+        assert row["what"][:12] in printed
+    assert "off by rounding" in printed.splitlines()[-1] + printed.splitlines()[-2]

@@ -3,6 +3,7 @@
 * ``sums``: dot products and squares of aligned rows.
 * ``sorting``: rows sorted in vector registers, and what is made of them.
 * ``distance``: recos as usearch calls it.
+* ``ranks``: rank correlations of weighted observations.
 * ``tiles``: products of tiles divided by their bounds.
 
 The array-namespace code in ``_terms`` says the same in a few lines for every library and is what

@@ -1,6 +1,7 @@
-"""The command line: ``recos index``, ``search``, ``pairs`` and ``compare``.
+"""The command line: ``recos index``, ``search``, ``pairs``, ``compare`` and ``paper``.
 
-``commands`` and ``compare`` talk to the terminal; ``tables`` reads and writes files.
+``commands`` and ``compare`` talk to the terminal; ``tables`` reads and writes files;
+``paper`` lays out figures.
 """
 
 import sys

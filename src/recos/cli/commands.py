@@ -199,6 +199,14 @@ def find_pairs(
     _deliver(tables(), "pairs", what, output, as_json, quiet)
 
 
+@app.command("paper")
+def check_paper(as_json: AsJson = False) -> None:
+    """Recompute every figure of the paper from its table of scores."""
+    from recos.cli import paper  # noqa: PLC0415 - the other commands need no SciPy
+
+    paper.show(as_json)
+
+
 @contextmanager
 def _writing(folder: Path, replace: bool) -> Iterator[None]:
     """Remove what was written to the folder of an index, if it is not completed."""

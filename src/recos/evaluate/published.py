@@ -85,7 +85,7 @@ def figures() -> list[Figure]:
     --------
     >>> from recos.evaluate import published
     >>> [figure.what for figure in published.figures() if figure.verdict == "contradicted"][:1]
-    ['bold for Word2Vec on STS12']
+    ['Word2Vec, STS12']
     """
     table, printed = scores(), _rows("table.csv")
     values = _values(table)
@@ -108,8 +108,8 @@ def further() -> dict[str, Test]:
     -------
     dict of str to Test
         One-sided t-test and Wilcoxon test of the mean gain of each model (n = 11), the paired
-        t-test, whose d_z is the effect size of pairs, the range of the mean gain without each model,
-        and the interval for other models and data sets.
+        t-test, whose d_z is the effect size of pairs, the range of the mean gain without each
+        model, and the interval for other models and data sets.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def _bold_marks(table: Table) -> Iterator[Figure]:
             best = [metric for metric in METRICS if shown[metric] == max(shown.values())]
             yield _compare(
                 "Table 1, bold marks",
-                f"bold for {model} on {column}",
+                f"{model}, {column}",
                 BOLD.get((model, column), "recos"),
                 ", ".join(best),
                 _BOLD_NOTES.get((model, column), ""),

@@ -54,6 +54,6 @@ __all__ = [
     "sign_test",
     "spearman",
     "steiger",
-    "williams",
     "wilcoxon",
+    "williams",
 ]

@@ -89,9 +89,8 @@ def shapiro(differences: Any) -> Test:
     """
     d = numbers(differences, "differences", least=3)
     found = load("scipy.stats").shapiro(d)
-    return Test(
-        "Shapiro-Wilk", float(found.statistic), float(found.pvalue), None, None, None, len(d), _SETTINGS
-    )  # fmt: skip
+    w, p = float(found.statistic), float(found.pvalue)
+    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), _SETTINGS)
 
 
 def paired_t(
@@ -171,8 +170,8 @@ def wilcoxon(
     Returns
     -------
     Test
-        ``statistic`` is V, the ranks of positive differences summed; ``estimate`` the pseudo-median;
-        ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
+        ``statistic`` is V, the sum of the ranks of positive differences; ``estimate`` the
+        pseudo-median; ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
 
     Examples
     --------
@@ -338,10 +337,9 @@ def sign_test(
         return Test("sign test", 0.0, 1.0, None, None, None, 0, _SETTINGS)
     found = load("scipy.stats").binomtest(wins, n, alternative=alternative)
     low, high = found.proportion_ci(confidence)
-    return Test(
-        "sign test", float(wins), float(found.pvalue), wins / n, float(low), float(high), n, _SETTINGS,
-        {"alternative": alternative, "confidence": confidence},
-    )  # fmt: skip
+    detail = {"alternative": alternative, "confidence": confidence}
+    numbers_found = (float(wins), float(found.pvalue), wins / n, float(low), float(high))
+    return Test("sign test", *numbers_found, n, _SETTINGS, detail)
 
 
 def benjamini_hochberg(p: Any) -> np.ndarray:

@@ -72,10 +72,10 @@ def mixed_model(
         raise ValueError(f"scores_b: expected {len(a)} scores as scores_a has, got {len(b)}")
     y = np.concatenate([b, a])
     X = np.stack([np.ones(len(y)), np.repeat([0.0, 1.0], len(a))], axis=1)
+    t = load("scipy.stats").t
     factors = _factors(models, datasets, len(a))
     with single_threaded_blas():  # the matrices are small
         fit = fit_reml(y, X, list(factors.values()))
-    t = load("scipy.stats").t
     statistics = fit.effects / fit.errors
     effects = {
         name: {
@@ -186,7 +186,8 @@ def _best_ratios(y: np.ndarray, X: np.ndarray, grams: list[np.ndarray]) -> np.nd
         found = optimize.root(lambda logs: _criterion(np.exp(logs), y, X, grams)[1], near[there])
         if found.success:
             ratios[there] = np.exp(found.x)
-    return ratios
+    best: np.ndarray = ratios
+    return best
 
 
 def _inverse(variances: np.ndarray, grams: list[np.ndarray], size: int) -> np.ndarray:
