@@ -46,8 +46,8 @@ def show(comparison: Comparison, console: Console) -> None:
         box=None,
     )
     single = comparison.gains(comparison.baseline).size == 1
-    last = ("adjusted p", "significant") if single else ("better", "not significant", "worse")
-    for name in ("variant", "points" if single else "mean", "95 % interval", *last):
+    names = ("adjusted p", "significant") if single else ("better", "not significant", "worse")
+    for name in ("variant", "points" if single else "mean", "95 % interval", *names):
         grid.add_column(name, justify="left" if name == "variant" else "right")
     for variant in comparison.others:
         mean, low, high = mean_gain(comparison, variant)
