@@ -382,27 +382,43 @@ def run(*arguments, code=0):
     return result
 
 
-def test_the_default_needs_neither_network_nor_torch(tmp_path):
-    code = """
+def without(*modules, then):
+    """Return a program for which some modules are not installed."""
+    return textwrap.dedent(f"""
         import socket, sys
         class Missing:
             def find_spec(self, name, *_):
-                if name.partition(".")[0] in ("torch", "sentence_transformers", "huggingface_hub"):
-                    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+                if name.partition(".")[0] in {modules}:
+                    raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
         sys.meta_path.insert(0, Missing())
+    """) + textwrap.dedent(then)
+
+
+def test_the_default_needs_neither_network_nor_torch(tmp_path):
+    code = without("torch", "sentence_transformers", "huggingface_hub", then="""
         def refuse(*_): raise OSError("the network was asked for")
         socket.socket.connect = socket.getaddrinfo = refuse
         from recos.cli import main
         main()
-    """
+    """)  # fmt: skip
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), "compare"],
+        [sys.executable, "-c", code, "compare"],
         capture_output=True, text=True, cwd=tmp_path, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "gain over cos" in result.stdout
     written = {path.name for path in (tmp_path / "recos-compare").glob("*.*")}
     assert written == {"report.html", "results.json", "results.csv", "results.md", "results.tex"}
+
+
+def test_a_missing_extra_is_one_line(tmp_path):
+    code = without("scipy", then="from recos.cli import main; main()")
+    result = subprocess.run(
+        [sys.executable, "-c", code, "compare", "--variants", "cos,recos"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert result.stderr == "recos: scipy is not installed: pip install 'recos[compare]'\n"
 
 
 def test_json_is_that_of_the_file_and_the_report_can_be_written_again(tmp_path):
