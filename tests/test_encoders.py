@@ -337,7 +337,8 @@ def test_files_that_are_no_encoders_are_named(tmp_path, name, content, message):
 
 def test_an_unreachable_hub_says_what_to_download(tmp_path):
     pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
-    env = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    env = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+    env |= {"HF_HOME": str(tmp_path), "RECOS_MODELS": str(tmp_path)}
     code = "from recos.evaluate.encoders import find_encoder\nfind_encoder('SGPT')"
     run = [sys.executable, "-c", code]
     found = subprocess.run(run, env=env, capture_output=True, text=True, check=False).stderr

@@ -228,13 +228,15 @@ class Hub(http.server.BaseHTTPRequestHandler):
     """Answers for one file of one revision of every data set, as the hub does."""
 
     def answer(self):
-        revision = KNOWN["STS12"].revision
-        if self.path.startswith("/api/"):
-            entry = {"type": "file", "path": "test.jsonl.gz", "size": len(self.server.body)}
-            body = json.dumps([entry | {"oid": "1" * 40}]).encode()
-        else:
-            body = self.server.body
-        self.send_response(200 if revision in self.path or self.path == "/" else 404)
+        revision, name, body = KNOWN["STS12"].revision, "test.jsonl.gz", self.server.body
+        file = {"type": "file", "path": name, "size": len(body), "oid": "1" * 40}
+        if "/tree/" in self.path:
+            body = json.dumps([file]).encode()
+        elif self.path.startswith("/api/"):
+            found = {"id": "any/pairs", "sha": revision, "siblings": [{"rfilename": name}]}
+            body = json.dumps(found).encode()
+        known = revision in self.path or self.path in ("/", "/api/datasets/any/pairs/revision/main")
+        self.send_response(200 if known else 404)
         self.send_header("X-Repo-Commit", revision)
         self.send_header("ETag", '"' + "e" * 40 + '"')
         self.send_header("Content-Length", str(len(body)))
@@ -251,7 +253,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 def load_in_subprocess(tmp_path, endpoint, code):
     env = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
     env |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hub"), "RECOS_DATA": str(tmp_path)}
-    env |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    env |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_PROXY": "127.0.0.1"}
     run = [sys.executable, "-c", code]
     return subprocess.run(run, env=env, capture_output=True, text=True, check=False)
 
@@ -261,10 +263,11 @@ def test_sets_come_from_the_hub_and_then_from_its_cache(tmp_path):
     write_records(tmp_path / "body")
     code = (
         "from recos.evaluate.tasks import load_tasks\n"
-        "[task] = load_tasks('STS12')\n"
-        "print(len(task.first), task.facts['revision'], task.facts['as_checked'])"
+        "for task in load_tasks(['STS12', 'any/pairs']):\n"
+        "    print(task.name, len(task.first), task.facts['revision'])"
     )
-    expected = f"4 {KNOWN['STS12'].revision} False\n"
+    revision = KNOWN["STS12"].revision
+    expected = f"STS12 4 {revision}\npairs 4 {revision}\n"
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         server.body = (tmp_path / "body").read_bytes()
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -2,7 +2,8 @@
 
 The checkpoints are those of the paper's table of model specifications, which names some as
 ModelScope does; ``repository`` is the same model on the Hugging Face hub. Pooling, dimension,
-licence and size are those that the hub shows for it; sizes are of one copy of the weights.
+licence and size are those that the hub, or the page of the word vectors, shows; sizes are of one
+copy of the weights.
 """
 
 from typing import NamedTuple
@@ -55,7 +56,7 @@ PAPER = {
     ),
     "BGE": Model(
         "BAAI/bge-code-v1", "BAAI/bge-code-v1", "last token", 1536, "Apache-2.0",
-        "about 3.1 GB (1.5 billion bfloat16)",
+        "6.18 GB",
     ),
     "GTE": Model(
         "iic/gte-modernbert-base", "Alibaba-NLP/gte-modernbert-base", "first token", 768,

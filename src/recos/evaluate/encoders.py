@@ -124,11 +124,11 @@ def find_encoder(
     found = find_model(name)
     if found is not None:
         return _load_published(*found, device)
-    path = Path(name)
+    path = Path(name).expanduser()
     if not path.exists():
-        path = _in_models_folder(name.rpartition("/")[2]) or path
+        path = _in_models_folder(path.name) or path
     if path.exists():
-        return _load_path(path, path.name, {}, device)
+        return _load_path(path, path.resolve().name, {}, device)
     if name.startswith((".", "/", "~")) or path.suffix in (*ready.SUFFIXES, *_WORD_FILES):
         raise FileNotFoundError(f"{name}: expected a file or folder, found none; check the path")
     return _load_from_hub(name, name, {}, device)

@@ -138,10 +138,10 @@ def _load(name: str | Path) -> list[Task]:
     known = next((key for key in KNOWN if key.lower().replace("-", "") == plain), None)
     if known is not None:
         return [_load_known(known, KNOWN[known])]
-    path = Path(name)
+    path = Path(name).expanduser()
     if path.exists():
-        return _read(path, path.name.removesuffix(suffix_of(path)))
-    found = _in_data_folder(str(name).lower())
+        return _read(path, path.resolve().name.removesuffix(suffix_of(path)))
+    found = _in_data_folder(str(name))
     if found is not None:
         return _read(found, str(name))
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)):
