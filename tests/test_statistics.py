@@ -417,7 +417,9 @@ class TestAcrossSettings:
 def test_a_missing_scipy_is_named_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.delitem(sys.modules, "scipy.stats")
-    with pytest.raises(ModuleNotFoundError, match=r"scipy is not .*: pip install 'recos\[compare\]'"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"scipy is not .*: pip install 'recos\[compare\]'"
+    ):
         s.paired_t([1.0, 2.0])
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 def load(module: str, extra: str = "compare") -> Any:
     """Import a library, or raise an error that says how to install it."""
+    library = module.partition(".")[0]
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
+        if (error.name or "").partition(".")[0] != library:
             raise
         raise ModuleNotFoundError(
-            f"{error.name} is not installed: pip install 'recos[{extra}]'", name=error.name
+            f"{library} is not installed: pip install 'recos[{extra}]'", name=library
         ) from None
 
 
