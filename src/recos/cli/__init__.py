@@ -1,4 +1,4 @@
-"""The command line: ``recos index``, ``recos search`` and ``recos pairs``.
+"""The command line: ``recos index``, ``search``, ``pairs`` and ``diagnose``.
 
 ``commands`` talks to the terminal; ``tables`` reads and writes files.
 """
