@@ -13,6 +13,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 import zipfile
 from collections import Counter
 from functools import cache
@@ -41,7 +42,16 @@ def main(names: list[str]) -> None:
     results = {}
     for name in names or ENCODERS:
         X = embeddings(name)
-        results[name] = {"width": X.shape[1], **gains(X), "diagnosis": said(X)}
+        start = time.perf_counter()
+        diagnosis = recos.diagnose(X[training()])
+        seconds = time.perf_counter() - start
+        results[name] = {
+            "width": X.shape[1],
+            "seconds": round(seconds, 1),
+            "later": name in LATER,
+            **gains(X),
+            "said": said(diagnosis),
+        }
         show(name, results[name])
     if not names:
         harness.save("advice", results)
@@ -73,15 +83,20 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
 
 
-def said(X: np.ndarray) -> dict[str, object]:
-    """Return what the diagnosis of the training sentences says."""
-    return recos.diagnose(X[training()]).to_dict()
+def said(found: recos.Diagnosis) -> dict[str, object]:
+    """Return what a diagnosis expects, and some of what it measured."""
+    facts = found.to_dict()
+    names = ("expected", "row_share", "random_cosine", "energy_share", "top_share", "candidates")
+    more = ("changed_entries", "rank_correlation", "surviving_rotation", "odd", "advice")
+    return {name: facts[name] for name in (*names, *more)}
 
 
 def show(name: str, result: dict) -> None:
-    print(f"{name:24}{result['cos']:7.2f}", end="")
-    for variant in VARIANTS:
-        print(f"  {variant} {result['gains'][variant]:+.2f}", end="")
+    print(f"{name:24}{result['cos']:7.2f} {result['seconds']:5.1f} s", end="")
+    for variant, gain in result["gains"].items():
+        said = result["said"]["expected"][variant]
+        within = "" if said["low"] <= gain <= said["high"] else " OUTSIDE"
+        print(f"  {variant} {said['points']:+.1f}: {gain:+.2f}{within}", end="")
     print(flush=True)
 
 
@@ -323,6 +338,26 @@ def shifted(name: str) -> np.ndarray:
     return X / np.linalg.norm(X, axis=1, keepdims=True) + 2 * common / np.linalg.norm(common)
 
 
+def pooled(known: dict[str, np.ndarray], how) -> list:
+    """Return the largest values, or the sums, over the words of each sentence."""
+    zero = np.zeros_like(next(iter(known.values())))
+    found = ([known[word] for word in words(text) if word in known] for text in real.sentences())
+    return [how(vectors, axis=0) if vectors else zero for vectors in found]
+
+
+def scaled_rows(name: str) -> np.ndarray:
+    """Return rows of length 1."""
+    X = embeddings(name)
+    return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
+
+
+def random_words() -> dict[str, np.ndarray]:
+    """Return a random vector for each word: means of them know only which words sentences share."""
+    rng = np.random.default_rng(0)
+    every = sorted({word for text in real.sentences() for word in words(text)})
+    return dict(zip(every, rng.normal(size=(len(every), 200)), strict=True))
+
+
 ENCODERS = {
     # Those of which the weights are listed.
     "minilm": lambda: minilm_states()["6"],
@@ -361,6 +396,24 @@ ENCODERS = {
         512, analyzer="char_wb", ngram_range=(2, 3), alternate_sign=False
     ),
 }
+
+# Made after the rules were fixed: nothing was set by what happens here.
+LATER = {
+    "minilm-signs": lambda: np.sign(embeddings("minilm")),
+    "minilm-positive": lambda: np.maximum(embeddings("minilm"), 0),
+    "minilm-all-layers": lambda: sum(embeddings(f"minilm-layer-{i}") for i in range(6)),
+    "minilm-and-glove": lambda: np.hstack([embeddings("minilm"), embeddings("glove-50")]),
+    "bge-small-signs": lambda: np.sign(embeddings("bge-small-mean")),
+    "glove-50-largest": lambda: pooled(glove_50(), np.max),
+    "glove-50-sums": lambda: pooled(glove_50(), np.sum),
+    "glove-300-weighted": lambda: averaged(glove_300(), weigh=rarity()),
+    "word2vec-weighted": lambda: averaged(word2vec(), weigh=rarity()),
+    "word2vec-first-100": lambda: embeddings("word2vec")[:, :100],
+    "lsa-400-letters": lambda: lsa(400, analyzer="char_wb", ngram_range=(3, 5)),
+    "wordllama-normal": lambda: scaled_rows("wordllama"),
+    "random-words": lambda: averaged(random_words()),
+}
+ENCODERS |= LATER
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from recos.index import Index
-from recos.pairs import pairwise
+from recos.pairs import paired, pairwise
 from recos.search import topk
 from recos.transforms import Center, Transform, Whiten
 
 K = 10  # rows in a list of neighbours
 _QUERIES = 500
+_PAIRS = 5_000  # random ones
+_WORK = 2**20  # pairs that searches may score: fewer queries where each needs many
 _SPREAD = 14  # neighbours of a row, from the first to the last, that pairs are made of
 _QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _COSINES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
@@ -35,7 +37,7 @@ def measure_directions(X: np.ndarray) -> Found:
     squares = np.square(along)
     effective = along.sum() ** 2 / squares.sum()
     spread = np.where(variance > 0, variance, 1)
-    kurtosis = ((X - mean) ** 4).mean(axis=0) / spread**2
+    kurtosis = np.square(np.square(X - mean)).mean(axis=0) / spread**2
     facts = {
         "largest": largest,
         "variance_share": float(variance[largest]) / total,
@@ -59,62 +61,71 @@ def measure_pairs(X: np.ndarray, learnt: np.ndarray, rng: np.random.Generator) -
     """
     n, width = X.shape
     enough = len(learnt) >= 3 * width
-    cosine, recos = pairwise(X, metric="cos"), pairwise(X)
+    cosine = pairwise(X, metric="cos")
     centred, white = _changed(Center(), X, learnt), _changed(Whiten(), X, learnt)
     better = pairwise(white if enough else centred, metric="cos")
-    i, j = related = _related_pairs(cosine, better)
-    random = np.triu_indices(n, 1)
-    both = cosine[random], recos[random]
-    ratio = np.divide(*both, where=both[1] != 0, out=np.ones_like(both[0]))
-    rank_correlation = _spearman(cosine[related], recos[related])
+    related = _related_pairs(cosine, better)
     rotation = np.linalg.qr(rng.normal(size=(width, width)))[0]
-    rotated = pairwise(X @ rotation)
+    by_cosine, by_recos = _both(X, related)
+    rank_correlation = _spearman(by_cosine, by_recos)
     facts = {
-        "random_cosine": float(both[0].mean()),
+        "random_cosine": float(cosine[np.triu_indices(n, 1)].mean()),
         "row_share": _row_share(cosine),
-        "profile_cosine": dict(
-            zip(_QUANTILES, np.quantile(np.abs(ratio), _QUANTILES).tolist(), strict=True)
-        ),
+        "profile_cosine": _profile_cosines(X, rng),
         "rank_correlation": rank_correlation,
-        "surviving_rotation": _surviving(*(s[related] for s in (cosine, recos, rotated))),
-        "thresholds": _thresholds(cosine[related], recos[related]),
+        "surviving_rotation": _surviving(by_cosine, by_recos, _both(X @ rotation, related)[1]),
+        "thresholds": _thresholds(by_cosine, by_recos),
     }
-    after = [pairwise(centred, metric=metric)[related] for metric in ("cos", "recos")]
-    target = better[i, j]
-    towards = _spearman(recos[related], target) - _spearman(cosine[related], target)
+    target = better[related]
     signs = {
         "row_share": facts["row_share"],
         "moved": 1 - rank_correlation,
-        "moved_centred": 1 - _spearman(*after),
-        "towards": towards,
+        "moved_centred": 1 - _spearman(*_both(centred, related)),
+        "towards": _spearman(by_recos, target) - _spearman(by_cosine, target),
         "enough": enough,
     }
     return facts, signs
 
 
-def measure_lists(X: np.ndarray, queries: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+def measure_lists(
+    X: np.ndarray, usual: int, rng: np.random.Generator
+) -> tuple[dict[str, Any], np.ndarray]:
     """Return how lists of neighbours change, and in which share of them each row is.
 
-    The shares have a row each for the cosine and recos.
+    Rows behind the first ``usual`` are odd: they may be found, but are no queries, and changes do
+    not count them. The shares have a row each for the cosine and recos.
     """
-    k = min(K, len(X) - 1)
+    k, index = min(K, len(X) - 1), Index(X)
+    queries = rng.permutation(usual)[:_QUERIES]
+    _, scored = index._search(X[queries[:8]], k + 1, None, "256MiB", False)
+    queries = queries[: max(32, int(_WORK / scored.mean()))]
     asked = X[queries]
-    by_recos, scored = Index(X)._search(asked, k + 1, None, "256MiB", False)
+    by_recos, scored = index._search(asked, k + 1, None, "256MiB", False)
     found = [topk(asked, X, k + 1, metric="cos", progress=False).indices, by_recos.indices]
     cosine, recos = (_without_self(which, queries) for which in found)
-    kept = (cosine[:, :, None] == recos[:, None, :]).any(axis=2)
+    new = ~(cosine[:, None, :] == recos[:, :, None]).any(axis=2) & (recos < usual)
     shares = [np.bincount(which.ravel(), minlength=len(X)) for which in (cosine, recos)]
     facts = {
-        "changed_lists": float((~kept.all(axis=1)).mean()),
-        "changed_entries": float(1 - kept.mean()),
+        "changed_lists": float(new.any(axis=1).mean()),
+        "changed_entries": float(new.sum() / max((recos < usual).sum(), 1)),
         "candidates": float(scored.mean()),
     }
     return facts, np.array(shares) / len(queries)
 
 
-def choose_queries(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return which of some rows to find neighbours for."""
-    return rng.permutation(count)[:_QUERIES]
+def _both(X: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cosine and recos of pairs of rows."""
+    u, v = (X[which] for which in pairs)
+    return paired(u, v, metric="cos", progress=False), paired(u, v, progress=False)
+
+
+def _profile_cosines(X: np.ndarray, rng: np.random.Generator) -> dict[float, float]:
+    """Return quantiles of the cosine over recos, of random pairs."""
+    i, j = rng.integers(0, len(X), (2, _PAIRS))
+    cosine, recos = _both(X, (i[i != j], j[i != j]))
+    known = recos != 0
+    found = np.quantile(np.abs(cosine[known] / recos[known]), _QUANTILES) if known.any() else [1.0]
+    return dict(zip(_QUANTILES, np.broadcast_to(found, len(_QUANTILES)).tolist(), strict=True))
 
 
 def _changed(transform: Transform, X: np.ndarray, learnt: np.ndarray) -> np.ndarray:
@@ -125,8 +136,8 @@ def _changed(transform: Transform, X: np.ndarray, learnt: np.ndarray) -> np.ndar
 def _related_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return pairs of each row with its neighbours from the nearest to the farthest, by both."""
     n = len(first)
-    rank = sum(np.argsort(np.argsort(scores, axis=1), axis=1) for scores in (first, second))
-    assert isinstance(rank, np.ndarray)
+    ranks = (np.argsort(np.argsort(scores, axis=1), axis=1) for scores in (first, second))
+    rank = next(ranks) + next(ranks)
     np.fill_diagonal(rank, -1)
     places = np.unique(np.geomspace(1, n - 1, _SPREAD).astype(int)) - 1
     order = np.argsort(-rank, axis=1, kind="stable")[:, places]

@@ -15,7 +15,7 @@ import numpy as np
 from recos._advice import Expected, Signs, advise, expect
 from recos._arrays import check_finite, on_host, read
 from recos._blocks import parse_memory, spans
-from recos._measures import choose_queries, measure_directions, measure_lists, measure_pairs
+from recos._measures import measure_directions, measure_lists, measure_pairs
 
 _COMPARED = 1200  # rows that are compared all with all
 _LEARNT = 20_000  # rows that transforms learn from
@@ -33,7 +33,7 @@ class OddRow(NamedTuple):
     row : int
         Its number.
     kind : str
-        ``zero``, ``near-constant``, ``near-constant, tiny``, ``tiny`` or ``hub``.
+        ``zero``, ``near-constant``, ``near-constant and tiny``, ``tiny`` or ``hub``.
     norm : float
         Its length.
     recos_lists, cos_lists : float
@@ -168,7 +168,7 @@ def diagnose(X: Any, /, *, memory: str | int = "256MiB", seed: int = 0) -> Diagn
     >>> X[7] = 1e-12  # a constant row is similar to everything
     >>> found = recos.diagnose(X)
     >>> found.odd_rows[0].row, found.odd_rows[0].kind
-    (7, 'near-constant, tiny')
+    (7, 'near-constant and tiny')
     >>> found.expected["center+cos"].verdict
     'little'
     """
@@ -191,22 +191,24 @@ def diagnose(X: Any, /, *, memory: str | int = "256MiB", seed: int = 0) -> Diagn
     learnt = rng.permutation(_of_size_one(rows[usual]))[:_LEARNT]
     compared = learnt[: max(3, min(_COMPARED, int((budget / 64) ** 0.5)))]
     facts, signs = measure_directions(learnt)
-    for more_facts, more_signs in [measure_pairs(compared, learnt, rng)]:
-        facts, signs = facts | more_facts, signs | more_signs
+    of_pairs, more_signs = measure_pairs(compared, learnt, rng)
+    signs |= more_signs
     searched = np.concatenate([usual, odd[:_CORPUS]])
-    lists, shares = measure_lists(
-        np.asarray(rows[searched], np.float32), choose_queries(len(usual), rng)
-    )
+    lists, shares = measure_lists(np.asarray(rows[searched], np.float32), len(usual), rng)
     named, counts = _named(kinds, norm, searched, shares)
     expected = expect(Signs(**signs))
-    facts |= lists | {
-        "rows": len(rows),
-        "width": rows.shape[1],
-        "sampled": len(searched),
-        "odd_rows": tuple(named[:_SHOWN]),
-        "odd": counts,
-        "expected": expected,
-    }
+    facts |= (
+        of_pairs
+        | lists
+        | {
+            "rows": len(rows),
+            "width": rows.shape[1],
+            "sampled": len(searched),
+            "odd_rows": tuple(named[:_SHOWN]),
+            "odd": counts,
+            "expected": expected,
+        }
+    )
     return Diagnosis(**facts, advice=advise(facts, Signs(**signs)))
 
 
@@ -230,7 +232,7 @@ def _kinds(norm: np.ndarray, spread: np.ndarray) -> np.ndarray:
     constant = (spread < min(_CONSTANT, np.median(spread) / 4)) & (norm > 0)
     tiny = (norm < _TINY * typical) & (norm > 0)
     kinds = np.where(constant, "near-constant", "").astype("<U24")
-    kinds[tiny] = np.where(constant[tiny], "near-constant, tiny", "tiny")
+    kinds[tiny] = np.where(constant[tiny], "near-constant and tiny", "tiny")
     kinds[norm == 0] = "zero"
     return kinds
 
@@ -257,8 +259,7 @@ def _named(
         for i, row in enumerate(searched)
         if names[i]
     ]
-    found, count = np.unique(
-        np.concatenate([kinds[kinds != ""], names[names == "hub"]]), return_counts=True
-    )
+    every = np.concatenate([kinds[kinds != ""], names[names == "hub"]])
+    found, count = np.unique(every, return_counts=True)
     named.sort(key=lambda row: (-row.recos_lists, -row.cos_lists, row.row))
     return named, dict(zip(found.tolist(), count.tolist(), strict=True))

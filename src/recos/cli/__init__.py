@@ -1,4 +1,4 @@
-"""The command line: ``recos index``, ``search``, ``pairs``, ``compare`` and ``paper``.
+"""The command line: ``recos index``, ``search``, ``pairs``, ``diagnose``, ``compare``, ``paper``.
 
 ``commands`` and ``compare`` talk to the terminal; ``tables`` reads and writes files;
 ``paper`` lays out figures.
