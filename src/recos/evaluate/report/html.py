@@ -22,8 +22,8 @@ from recos.evaluate.report.words import (
 from recos.evaluate.results import Cell, Comparison
 
 SECTIONS = {
-    "scores": "Scores",
     "gains": "Gains",
+    "scores": "Scores",
     "statistics": "Statistics across settings",
     "points": "Pairs",
     "embeddings": "The embeddings",
@@ -35,8 +35,8 @@ def page(comparison: Comparison) -> str:
     """Return the report as HTML."""
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     bodies = {
-        "scores": _scores(comparison),
         "gains": _gains(comparison),
+        "scores": _scores(comparison),
         "statistics": _statistics(comparison),
         "points": _pairs(comparison),
         "embeddings": _embeddings(comparison),
