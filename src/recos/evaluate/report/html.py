@@ -21,6 +21,8 @@ from recos.evaluate.report.words import (
 )
 from recos.evaluate.results import Cell, Comparison
 
+# Tests that have a name of others.
+_SEVERAL = {"per_model", "per_dataset", "leave_one_model_out", "leave_one_dataset_out"}
 SECTIONS = {
     "gains": "Gains",
     "scores": "Scores",
@@ -228,7 +230,7 @@ def _test(name: str, test: dict[str, Any]) -> list[str]:
     bounds = "–" if low is None and high is None else f"{number(low)} to {number(high)}"
     p = test.get("p")
     return [
-        _th(str(test.get("name") or name)),
+        _th(str(test["name"]) + (f", {name.replace('_', ' ')}" if name in _SEVERAL else "")),
         _td(number(test.get("statistic"))),
         _td("–" if p is None else p_text(p)),
         _td(number(test.get("estimate"))),
