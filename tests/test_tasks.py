@@ -55,6 +55,7 @@ def write_parquet(path):
             "\ufeffSentence1\tsentence2\tscore\r\n" + text_of(ROWS, "\t").replace("\n", "\r\n"),
         ),
         ("t.tsv", "score\ttext1\ttext2\n" + text_of([(c, a, b) for a, b, c in ROWS], "\t")),
+        ("t.tsv", "text1\ttext2\tlabel\n" + text_of(ROWS, "\t")),
         ("t.csv", 'sentence1,sentence2,label\n"a cat","the cat",4.5\n' + text_of(ROWS[1:], ",")),
         ("t.csv", text_of(ROWS, ",")),
         ("t.jsonl.gz", write_records),

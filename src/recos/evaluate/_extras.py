@@ -48,9 +48,9 @@ def fetch_dataset(
 
 def hub_answers() -> bool:
     """Whether the hub can be reached: asked once, as its own functions try for minutes."""
-    hub = load("huggingface_hub")
+    session = load("huggingface_hub.utils").get_session()
     try:
-        hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=10)
+        session.head(load("huggingface_hub.constants").ENDPOINT, timeout=10)
     except Exception:  # the kinds differ between its versions
         return False
     return True
@@ -63,7 +63,9 @@ def remedied(repository: str, remedy: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         found = str(error).strip().partition("\n")[0].rstrip(".")
-        reason = "not in its cache" if isinstance(error, FileNotFoundError) else found
+        reason = (
+            "no answer, and not in its cache" if isinstance(error, FileNotFoundError) else found
+        )
         raise ConnectionError(
             f"{repository}: could not be read from the Hugging Face hub ({reason}). {remedy}"
         ) from error

@@ -22,29 +22,35 @@ def suffix_of(path: Path) -> str:
     return next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), "")
 
 
-def read_records(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Place, Record]]:
-    """Yield each record of a file with its place.
+def read_records(
+    path: Path, columns: tuple[str, ...], other_names: dict[str, str] | None = None
+) -> Iterator[tuple[Place, Record]]:
+    """Yield each record of a file with its place; columns with other names are renamed.
 
-    A TSV or CSV file without a header, which is one whose first line names none of ``columns``,
-    has exactly these columns, in this order.
+    A TSV or CSV file without a header, which is one whose first line has no such name, has exactly
+    ``columns``, in this order.
     """
+    names = dict.fromkeys(columns) | (other_names or {})
     suffix = suffix_of(path)
     if suffix == ".parquet":
-        yield from _parquet(path)
+        records = _parquet(path)
     elif suffix.startswith(".jsonl"):
-        yield from _json_lines(path)
+        records = _json_lines(path)
     else:
-        yield from _separated(path, columns)
+        records = _separated(path, columns, set(names))
+    for place, record in records:
+        yield place, {names.get(key) or key: value for key, value in record.items()}
 
 
-def _separated(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Place, Record]]:
+def _separated(
+    path: Path, columns: tuple[str, ...], known: set[str]
+) -> Iterator[tuple[Place, Record]]:
     names: list[str] | None = None
     for place, cells in _cells(path):
         if names is None:
             header = [cell.strip().lower() for cell in cells]
-            named = any(name in header for name in columns)
-            names = header if named else list(columns)
-            if named:
+            names = header if known & set(header) else list(columns)
+            if names is header:
                 continue
         if len(cells) != len(names):
             raise ValueError(

@@ -72,7 +72,7 @@ class FunctionEncoder:
         self.facts: dict[str, Any] = {"checkpoint": "a function of the user"}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return one row for each text, float32, shape (n, d)."""
+        """Return what the function does, as an array of NumPy."""
         rows = self.function(list(texts))
         return to_numpy(rows) if hasattr(rows, "dtype") else np.asarray(rows)
 
@@ -129,7 +129,7 @@ def find_encoder(
         path = _in_models_folder(path.name) or path
     if path.exists():
         return _load_path(path, path.resolve().name, {}, device)
-    if name.startswith((".", "/", "~")) or path.suffix in (*ready.SUFFIXES, *_WORD_FILES):
+    if name.startswith((".", "/", "~")) or name.endswith((*ready.SUFFIXES, *_WORD_FILES)):
         raise FileNotFoundError(f"{name}: expected a file or folder, found none; check the path")
     return _load_from_hub(name, name, {}, device)
 
@@ -206,8 +206,8 @@ def _load_from_hub(
     remedy = (
         f"Where there is a network, download https://huggingface.co/{page}{size}; give the path of "
         f"its folder, or put it into the folder that RECOS_MODELS names, as "
-        f"{repository.rpartition('/')[2]}. Names known without a network: default; of the paper: "
-        f"{', '.join(PAPER)}"
+        f"{repository.rpartition('/')[2]}. Names that are known: default, which needs no network, "
+        f"and those of the paper, {', '.join(PAPER)}"
     )
     with remedied(repository, remedy):
         if repository.startswith("minishlab/"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,21 +65,26 @@ class StaticEncoder:
         self.vectors, self.name, self.facts, self.identity = vectors, name, facts, identity
 
     @classmethod
+    def read(cls, path: Path, name: str = "static", **facts: Any) -> StaticEncoder:
+        """Read what ``examples/distil_static_encoder.py`` wrote."""
+        with np.load(path) as content:
+            words = bytes(content["words"]).decode().split("\n")
+            vectors = content["codes"] * content["scales"].astype(np.float32)[:, None]
+        facts["dimension"] = vectors.shape[1]
+        return cls(words, vectors, name, facts, file_hash(path))
+
+    @classmethod
     def packaged(cls) -> StaticEncoder:
         """Return the encoder that comes with the package."""
         with resources.as_file(resources.files("recos.evaluate") / "data" / "static.npz") as path:
-            identity = file_hash(path)
-            with np.load(path) as content:
-                words = bytes(content["words"]).decode().split("\n")
-                vectors = content["codes"] * content["scales"].astype(np.float32)[:, None]
-        facts = {
-            "checkpoint": "distilled from all-MiniLM-L6-v2 by examples/distil_static_encoder.py",
-            "pooling": "weighted mean of the vectors of the words",
-            "dimension": vectors.shape[1],
-            "licence": "Apache-2.0, as the model; the list of words: PDDL",
-            "size": "in the package",
-        }
-        return cls(words, vectors, "recos-static", facts, identity)
+            return cls.read(
+                path,
+                "recos-static",
+                checkpoint="distilled from all-MiniLM-L6-v2 by examples/distil_static_encoder.py",
+                pooling="weighted mean of the vectors of the words",
+                licence="Apache-2.0, as the model; the list of words: PDDL",
+                size="in the package",
+            )
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return one row for each text, float32, shape (n, d)."""

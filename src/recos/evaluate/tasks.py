@@ -24,7 +24,7 @@ from recos.evaluate._records import SUFFIXES, Place, Record, read_records, suffi
 from recos.evaluate._sets import KNOWN, Known
 
 COLUMNS = ("sentence1", "sentence2", "score")
-_ALIASES = {"text1": "sentence1", "text2": "sentence2", "label": "score"}
+_OTHER_NAMES = {"text1": "sentence1", "text2": "sentence2", "label": "score"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def read_pairs(path: Path, name: str) -> Pairs:
     """
     if not suffix_of(path):
         raise ValueError(f"{path}: expected one of {', '.join(SUFFIXES)}, by its name")
-    rows = [_pair(place, record) for place, record in read_records(path, COLUMNS)]
+    rows = [_pair(place, record) for place, record in read_records(path, COLUMNS, _OTHER_NAMES)]
     if len(rows) < 3:
         raise ValueError(f"{path}: expected at least 3 pairs, got {len(rows)}")
     first, second, scores, subsets = zip(*rows, strict=True)
@@ -247,7 +247,6 @@ def read_pairs(path: Path, name: str) -> Pairs:
 
 def _pair(place: Place, record: Record) -> tuple[str, str, float, str | None]:
     """Return the texts, the score and the subset of a record."""
-    record = {_ALIASES.get(key, key): value for key, value in record.items()}
     missing = [column for column in COLUMNS if column not in record]
     if missing:
         raise ValueError(
