@@ -238,6 +238,11 @@ class TestCorrelations:
         assert found.estimate > 0
         assert "williams" not in found.detail
 
+    def test_three_pairs_are_enough_for_a_difference(self):
+        found = s.compare_correlations([1, 2, 3], [2, 1, 3], [1, 3, 2])
+        assert found.estimate == pytest.approx(0.5 - -0.5)
+        assert "williams" not in found.detail
+
     def test_equal_variants_do_not_differ(self, rng):
         human, x = rng.normal(size=(2, 50))
         found = s.compare_correlations(x, x, human)

@@ -51,7 +51,7 @@ class Correlations:
         """Return the correlation of variant i less that of variant j: a paired bootstrap.
 
         ``detail`` holds Williams's and Steiger's tests of the same difference. There are none for
-        means over subsets, nor for a correlation of one.
+        means over subsets, three pairs, or a correlation of one.
         """
         found = self._test(
             f"difference of {self.kind} correlations",
@@ -61,7 +61,7 @@ class Correlations:
         )
         found.detail.update(first=float(self.estimates[i]), second=float(self.estimates[j]))
         r12, r13 = found.detail["first"], found.detail["second"]
-        if self.between is not None and max(abs(r12), abs(r13)) < 1:
+        if self.between is not None and found.n > 3 and max(abs(r12), abs(r13)) < 1:
             for test in (williams, steiger):
                 other = test(r12, r13, float(self.between[i, j]), found.n)
                 found.detail[test.__name__] = {"statistic": other.statistic, "p": other.p}
