@@ -252,7 +252,10 @@ def test_unknown_variants_are_named(name):
         ({"baseline": "cosine"}, "variants: expected one of"),
         ({"tasks": ["default", "default"]}, "tasks: .* got 'packaged pairs' twice"),
         ({"encoders": ["default", None]}, "encoders: .* twice"),
-        ({"encoders": lambda texts: np.ones((len(texts), 3))}, "are alike, check the encoder"),
+        (
+            {"encoders": lambda texts: [[1.0, 2.0, 4.0]] * len(texts)},
+            "are alike, check the encoder",
+        ),
         ({"encoders": lambda texts: [[np.nan, 1.0]] * len(texts)}, "NaN or infinity for the text"),
     ],
 )

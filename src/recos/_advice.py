@@ -7,6 +7,8 @@ to a factor of two or three; `benchmarks/advice.py` holds them against what happ
 * **Nuisance weakens a correlation.** Where a share of what makes scores differ has nothing to do
   with their meaning, a correlation of 0.6 is divided by √(1 + odds). Centring removes what single
   rows bring to all their pairs (``row_share``); removing the top direction, what that one brings.
+  Where rows differ along their own mean (sums of many or few words), the mean hides that before
+  it is subtracted, and centring lays it bare.
 * **Whitening** makes all directions equally large. That helps where the large ones are nuisance
   (rows or one direction dominate) or where components are rare features such as words. Embeddings
   that show none of this were most likely trained for the cosine: their small directions hold noise.
@@ -25,7 +27,7 @@ _OF_ROWS, _OF_TOP = 0.1, 0.03  # how much the nuisance among all pairs counts am
 _REACH = 16.0  # the most that a change of ranking by an angle of 1 gained, in points
 _MOST_UNEVEN = 8.0  # points that whitening gains beyond removing what dominates
 _UNDECIDED = 5e-4  # change of a rank correlation that tells nothing
-_RARE = 6.0  # kurtosis from which on components are rare features
+_RARE = 9.0  # kurtosis from which on components are rare features
 
 
 class Signs(NamedTuple):
@@ -33,6 +35,8 @@ class Signs(NamedTuple):
 
     row_share: float  # of the variance of random cosines that single rows explain
     top_odds: float  # variance of centred products along the first direction, over the rest
+    alignment: float  # squared cosine of that direction with the mean of the rows
+    random_cosine: float  # mean of two rows
     evenness: float  # effective number of directions over their number
     axis_evenness: float  # the same of the variances of components
     kurtosis: float  # of a typical component
@@ -62,7 +66,9 @@ class Expected(NamedTuple):
 def expect(signs: Signs) -> dict[str, Expected]:
     """Return what to expect of each change, compared with the cosine as it is."""
     rows = _taken(_OF_ROWS * signs.row_share / max(1 - signs.row_share, 1e-3))
-    top = rows + _taken(_OF_TOP * signs.top_odds)
+    in_top = _taken(_OF_TOP * signs.top_odds)
+    hidden = in_top * signs.alignment * max(signs.random_cosine, 0.0)
+    rows, top = rows - hidden, rows + in_top - hidden
     center = _around(rows)
     reach = _reach(signs.moved_centred)
     return {
@@ -91,6 +97,8 @@ def _taken(odds: float) -> float:
 
 
 def _around(points: float) -> Expected:
+    if points < 0:
+        return Expected(points, 1.7 * points - 0.3, points / 4 + 0.2)
     return Expected(points, points / 4 - 0.2, 1.7 * points + 0.3)
 
 
@@ -115,8 +123,8 @@ def _of_whitening(signs: Signs, rows: float, top: float) -> Expected:
     if not signs.enough:
         return Expected(0.0, -10.0, 10.0)
     if is_dominated(signs) or has_rare_features(signs):
-        points = top + _uneven(signs)
-        return Expected(points, points / 4, 2 * points)
+        points = top + _uneven(signs) / 2
+        return Expected(points, points / 8, 2.8 * points)
     points = rows + min(0.3, 0.75 - _uneven(signs))
     return Expected(points, min(2 * points, 0) - 0.5, max(2 * points, points / 4) + 0.5)
 

@@ -32,7 +32,8 @@ def measure_directions(X: np.ndarray) -> Found:
     variance = X.var(axis=0)
     total = max(float(variance.sum()), 1e-300)
     largest = int(square.argmax())
-    along = np.linalg.eigvalsh(np.cov(X.T, bias=True).reshape(X.shape[1], -1))[::-1]
+    along, directions = np.linalg.eigh(np.cov(X.T, bias=True).reshape(X.shape[1], -1))
+    along, first = along[::-1], directions[:, -1]
     along = along[along > 1e-9 * along[0]] if along[0] > 0 else np.ones(1)
     squares = np.square(along)
     effective = along.sum() ** 2 / squares.sum()
@@ -47,6 +48,7 @@ def measure_directions(X: np.ndarray) -> Found:
     }
     signs = {
         "top_odds": float(squares[0] / max(squares[1:].sum(), 1e-3 * squares[0])),
+        "alignment": float((first @ mean) ** 2 / max(mean @ mean, 1e-300)),
         "evenness": float(effective / len(along)),
         "axis_evenness": float(total**2 / max(X.shape[1] * np.square(variance).sum(), 1e-300)),
         "kurtosis": float(np.median(kurtosis)),
@@ -79,6 +81,7 @@ def measure_pairs(X: np.ndarray, learnt: np.ndarray, rng: np.random.Generator) -
     target = better[related]
     signs = {
         "row_share": facts["row_share"],
+        "random_cosine": facts["random_cosine"],
         "moved": 1 - rank_correlation,
         "moved_centred": 1 - _spearman(*_both(centred, related)),
         "towards": _spearman(by_recos, target) - _spearman(by_cosine, target),

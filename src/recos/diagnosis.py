@@ -21,7 +21,7 @@ _COMPARED = 1200  # rows that are compared all with all
 _LEARNT = 20_000  # rows that transforms learn from
 _CORPUS = 50_000  # rows that are searched
 _NUMBERS = 2**20  # that are looked at at a time
-_SHOWN = 20  # odd rows that are named at most
+_SHOWN = 20  # odd rows, and hubs, that are named at most
 _CONSTANT, _TINY = 0.1, 1e-6  # spread over size, and size over the median, below which rows are odd
 
 
@@ -81,7 +81,7 @@ class Diagnosis:
     candidates : float
         Rows that an exact search by recos scores for each query, of those searched.
     odd_rows : tuple of OddRow
-        Rows to look at, those in most lists by recos first.
+        Rows to look at: at most 20 odd ones, then hubs, those in most lists by recos first.
     odd : dict
         How many there are, by kind.
     expected : dict of Expected
@@ -204,7 +204,7 @@ def diagnose(X: Any, /, *, memory: str | int = "256MiB", seed: int = 0) -> Diagn
             "rows": len(rows),
             "width": rows.shape[1],
             "sampled": len(searched),
-            "odd_rows": tuple(named[:_SHOWN]),
+            "odd_rows": tuple(named),
             "odd": counts,
             "expected": expected,
         }
@@ -229,7 +229,7 @@ def _sizes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _kinds(norm: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Return what is odd about each row, nothing for most."""
     typical = np.median(norm[norm > 0]) if norm.any() else 0.0
-    constant = (spread < min(_CONSTANT, np.median(spread) / 4)) & (norm > 0)
+    constant = (spread <= min(_CONSTANT, np.median(spread) / 4)) & (norm > 0)
     tiny = (norm < _TINY * typical) & (norm > 0)
     kinds = np.where(constant, "near-constant", "").astype("<U24")
     kinds[tiny] = np.where(constant[tiny], "near-constant and tiny", "tiny")
@@ -248,7 +248,7 @@ def _of_size_one(rows: np.ndarray) -> np.ndarray:
 def _named(
     kinds: np.ndarray, norm: np.ndarray, searched: np.ndarray, shares: np.ndarray
 ) -> tuple[list[OddRow], dict[str, int]]:
-    """Return odd rows and hubs, those in most lists first, and how many there are by kind.
+    """Return odd rows, then hubs, those in most lists first, and how many there are by kind.
 
     A hub is in one list of twenty, and in ten times as many as rows are on average.
     """
@@ -261,5 +261,7 @@ def _named(
     ]
     every = np.concatenate([kinds[kinds != ""], names[names == "hub"]])
     found, count = np.unique(every, return_counts=True)
-    named.sort(key=lambda row: (-row.recos_lists, -row.cos_lists, row.row))
+    named.sort(key=lambda row: (row.kind == "hub", -row.recos_lists, -row.cos_lists, row.row))
+    hubs = [row for row in named if row.kind == "hub"][:_SHOWN]
+    named = [row for row in named if row.kind != "hub"][:_SHOWN] + hubs
     return named, dict(zip(found.tolist(), count.tolist(), strict=True))

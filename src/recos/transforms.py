@@ -130,7 +130,7 @@ class Transform:
             estimator_type=None,
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
-            requires_fit=bool(self._learnt),
+            requires_fit=not unfitted(self).fitted,
         )
 
     @property
