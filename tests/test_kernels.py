@@ -230,6 +230,20 @@ def zeros_and_ones(size):
     return np.arange(2**size) >> np.arange(size)[:, None] & 1
 
 
+@pytest.mark.parametrize("n", [16, 17, 40])
+@pytest.mark.parametrize("width", [17, 18, 31, 50, 384, 385])
+@pytest.mark.parametrize(("even", "odd"), [(1, 0), (0, 1), (3, 2), (9, 8)])
+def test_coordinates_of_sorted_rows(n, width, even, odd):
+    rows = normal(1, n, width, dtype=np.float32)
+    halves = normal(2, even, width - width // 2), normal(3, odd, width // 2)
+    ascending = np.sort(rows.astype(np.float64))
+    low, high = ascending[:, : width // 2], ascending[:, ::-1][:, : width // 2]
+    middle = ascending[:, width // 2 : width - width // 2]
+    parts = np.hstack([high + low, middle]) @ halves[0].T, (high - low) @ halves[1].T
+    found = sorting.coordinates(rows, *halves)
+    np.testing.assert_allclose(found, np.hstack(parts), atol=width * 1e-6)
+
+
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 def test_the_odd_even_network_sorts(size):
     numbers = zeros_and_ones(size)

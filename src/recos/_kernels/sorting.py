@@ -28,13 +28,44 @@ _WIDEST = 2**13  # wider rows of all lanes leave the cache, and NumPy is as fast
 Exchanges = list[tuple[int, int]]
 
 
+def fits_lanes(x: np.ndarray) -> bool:
+    """Whether rows can be sorted side by side, and are the faster for it."""
+    return x.dtype == np.float32 and len(x) >= _LANES and _RUN < x.shape[1] <= _WIDEST
+
+
 def sort_rows(x: np.ndarray, out: np.ndarray) -> None:
     """Write the rows of ``x``, each sorted, to ``out``; both are contiguous."""
-    if x.dtype == np.float32 and len(x) >= _LANES and _RUN < x.shape[1] <= _WIDEST:
-        _sort_in_lanes(x, out)
+    if fits_lanes(x):
+        none = np.empty((0, _LANES), np.float32)
+        _in_lanes(x, none, none, _make_room(x.shape[1]), none, out)
     else:
         out[...] = x
         out.sort(axis=-1)
+
+
+def coordinates(x: np.ndarray, even: np.ndarray, odd: np.ndarray) -> np.ndarray:
+    """Return the products of sorted rows with even, then with odd vectors, given by their halves.
+
+    Sorted rows never leave the registers and the cache. The rows must fit the lanes.
+    """
+    parts = _in_fours(even), _in_fours(odd[:, ::-1])
+    count = sum(map(len, parts))
+    sums, found = np.empty((count, _LANES), np.float32), np.empty((len(x), count), np.float32)
+    _in_lanes(x, *parts, _make_room(x.shape[1]), sums, found)
+    return found[:, np.r_[: len(even), len(parts[0]) : len(parts[0]) + len(odd)]]
+
+
+def _in_fours(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors and as many of zeros as are missing to a multiple of those taken at once."""
+    return np.pad(vectors.astype(np.float32), [(0, -len(vectors) % _VECTORS), (0, 0)])
+
+
+def _make_room(width: int) -> np.ndarray:
+    """Return room for a number of each lane in each row, in whole cache lines."""
+    size = max(_RUN, 1 << (width - 1).bit_length())
+    numbers = np.empty((size + 1) * _LANES, np.float32)
+    start = (-numbers.ctypes.data // numbers.itemsize) % _LANES
+    return numbers[start : start + size * _LANES].reshape(size, _LANES)
 
 
 def odd_even(size: int) -> Exchanges:
@@ -204,26 +235,103 @@ def _sort_lanes(room, width):  # type: ignore[no-untyped-def]  # pragma: no cove
         run *= 2
 
 
-@compiled([types.void(matrix(types.float32), matrix(types.float32, readonly=False))])
-def _sort_in_lanes(x, out):  # type: ignore[no-untyped-def]  # pragma: no cover - has no Python self
-    """Write the rows of ``x``, as many as there are lanes or more, sorted."""
+@compiled()
+def _sort_into_lanes(x, first, room):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take as many rows as there are lanes, and sort them."""
+    width = x.shape[1]
+    whole = width - width % _LANES
+    for j in range(0, whole, _LANES):
+        _turn(x, first, j, room, j, 0)  # type: ignore[call-arg]
+    for j in range(whole, len(room)):
+        for lane in range(_LANES):
+            room[j, lane] = x[first + lane, j] if j < width else np.inf
+    _sort_lanes(room, width)
+
+
+@intrinsic
+def _add_products(typing_context, room, row, basis, vector, place, sums, to):  # type: ignore[no-untyped-def]
+    """Add the products of some numbers of every lane with those of some vectors to ``sums``."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        room_type, _, basis_type, _, _, sums_type, _ = signature.args
+        data, row, basis, vector, place, sums, to = args
+        data = context.make_array(room_type)(context, builder, data).data
+        basis = context.make_array(basis_type)(context, builder, basis)
+        sums = context.make_array(sums_type)(context, builder, sums).data
+        width = builder.extract_value(basis.shape, 1)
+        numbers = [
+            builder.load(_place(builder, data, builder.add(row, row.type(k)), _LANES), align=4)
+            for k in range(_PLACES)
+        ]
+        for i in range(_VECTORS):
+            which = builder.add(vector, vector.type(i))
+            start = builder.gep(basis.data, [builder.add(builder.mul(which, width), place)])
+            total_at = _place(builder, sums, builder.add(to, to.type(i)), _LANES)
+            total = builder.load(total_at, align=4)
+            for k, number in enumerate(numbers):
+                weight = builder.load(builder.gep(start, [place.type(k)]), align=4)
+                one = builder.insert_element(ir.Constant(_REGISTER, ir.Undefined), weight, _FIRST)
+                zeros = ir.Constant(_MASK, [0] * _LANES)
+                every = builder.shuffle_vector(one, ir.Constant(_REGISTER, ir.Undefined), zeros)
+                product = builder.fmul(number, every, flags=_FUSED)
+                total = builder.fadd(total, product, flags=_FUSED)
+            builder.store(total, total_at, align=4)
+        return context.get_dummy_value()
+
+    where = types.intp
+    return types.void(room, where, basis, where, where, sums, where), generate
+
+
+_PLACES, _VECTORS = 8, 4  # as many as the registers hold
+_FIRST = ir.Constant(ir.IntType(32), 0)
+_FUSED = ("contract",)  # one rounding for a product and its sum
+
+
+@compiled()
+def _coordinates(room, even, odd, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write the products of sorted lanes, which are folded, with a basis to ``sums``."""
+    half, middle = odd.shape[1], even.shape[1]
+    for j in range(half):  # sums in the place of the lower half, differences of the upper
+        mirror = half + middle - 1 - j
+        for lane in range(_LANES):
+            low, high = room[j, lane], room[mirror, lane]
+            room[j, lane], room[mirror, lane] = high + low, high - low
+    for i in range(len(sums)):
+        for lane in range(_LANES):
+            sums[i, lane] = 0
+    for parity in range(2):
+        basis, row, after = (odd, middle, len(even)) if parity else (even, 0, 0)
+        whole = basis.shape[1] - basis.shape[1] % _PLACES
+        for j in range(0, whole, _PLACES):
+            for i in range(0, len(basis), _VECTORS):
+                _add_products(room, row + j, basis, i, j, sums, after + i)  # type: ignore[call-arg]
+        for j in range(whole, basis.shape[1]):
+            for i in range(len(basis)):
+                for lane in range(_LANES):
+                    sums[after + i, lane] += basis[i, j] * room[row + j, lane]
+
+
+_INPUTS, _OUTPUT = 3 * [matrix(types.float32)], matrix(types.float32, readonly=False)
+
+
+@compiled([types.void(*_INPUTS, _OUTPUT, _OUTPUT, _OUTPUT)])
+def _in_lanes(x, even, odd, room, sums, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write sorted rows, or their products with a basis if there is one.
+
+    There are as many rows as lanes or more. One function for both: most of it is the same, and
+    takes long to compile. Odd vectors come last place first.
+    """
     n, width = x.shape
     whole = width - width % _LANES
-    size = _RUN
-    while size < width:
-        size *= 2
-    numbers = np.empty((size + 1) * _LANES, np.float32)
-    start = (-numbers.ctypes.data // numbers.itemsize) % _LANES  # of a cache line
-    room = numbers[start : start + size * _LANES].reshape(size, _LANES)
     for start in range(0, n, _LANES):
         first = min(start, n - _LANES)  # some rows may be sorted twice
-        for j in range(0, whole, _LANES):
-            _turn(x, first, j, room, j, 0)  # type: ignore[call-arg]
-        for j in range(whole, width):
-            for lane in range(_LANES):
-                room[j, lane] = x[first + lane, j]
-        room[width:] = np.inf
-        _sort_lanes(room, width)
+        _sort_into_lanes(x, first, room)
+        if len(sums):
+            _coordinates(room, even, odd, sums)
+            for i in range(len(sums)):
+                for lane in range(_LANES):
+                    out[first + lane, i] = sums[i, lane]
+            continue
         for j in range(0, whole, _LANES):
             _turn(room, j, 0, out, first, j)  # type: ignore[call-arg]
         for j in range(whole, width):
