@@ -38,7 +38,7 @@ VARIANTS = {
 PACKAGES = real.CACHE / "packages"
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str] | None = None) -> None:
     results = {}
     for name in names or ENCODERS:
         X = embeddings(name)

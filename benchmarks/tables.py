@@ -17,6 +17,7 @@ def main() -> None:
     write("docs/compare.md", "compare", compared_sets())
     write("docs/engines.md", "graphs", engines())
     write("docs/engines.md", "proposed", proposed())
+    write("docs/diagnose.md", "advice", advice())
 
 
 def write(name: str, mark: str, text: str) -> None:
@@ -29,6 +30,32 @@ def write(name: str, mark: str, text: str) -> None:
 
 def load(name: str) -> dict:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def advice() -> str:
+    """Return what advice expected of each change, and what happened, by encoder."""
+    results = load("advice")["results"]
+    changes = ("recos", "center+cos", "removetop+cos", "standardize+cos", "whiten+cos")
+    parts, titles = [], {"first": "Rules were made while looking at these", "later": "Made later"}
+    titles["last"] = "Made last, after three rules had changed for those above"
+    for made, title in titles.items():
+        rows, inside, total = [], 0, 0
+        for name, result in results.items():
+            if result["made"] != made:
+                continue
+            cells = []
+            for change in changes:
+                said, gain = result["said"]["expected"][change], result["gains"][change]
+                within = said["low"] <= gain <= said["high"]
+                inside, total = inside + within, total + 1
+                text = (
+                    f"{said['points']:+.1f} ({said['low']:+.1f}…{said['high']:+.1f}): {gain:+.2f}"
+                )
+                cells.append(text if within else f"**{text}**")
+            rows.append((name, f"{result['cos']:.1f}", *cells))
+        head = ("encoder", "cos", *changes)
+        parts.append(f"### {title}\n\n{inside} of {total} within.\n\n" + table(head, rows))
+    return "\n".join(parts)
 
 
 def readme() -> str:

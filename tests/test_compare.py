@@ -121,6 +121,15 @@ def test_a_real_gain_is_significant_and_no_gain_is_not(made):
     assert abs(same.cells[1].gain.estimate) < 1e-3
 
 
+def test_three_pairs_are_enough_and_prove_nothing():
+    texts = default_task().first[:6]
+    task = Pairs("three", "sts", texts[:3], texts[3:], np.array([1.0, 2.0, 3.0]))
+    found = compare(None, [task], variants=["cos", "recos", "euclidean"], **FAST)
+    gains = [cell.gain for cell in found.cells if cell.gain]
+    assert {gain.test for gain in gains} == {"paired bootstrap"}
+    assert not any(gain.significant for gain in gains)
+
+
 def test_p_values_are_adjusted_over_the_whole_report(made):
     found = found_in(made)
     gains = [cell.gain for cell in found.cells if cell.gain]

@@ -164,6 +164,23 @@ def test_centring_is_advised_where_rows_are_crowded_and_does_help(rng):
     assert "Component 3 alone holds" in found.advice
 
 
+def test_centring_is_advised_against_where_it_lays_lengths_bare(rng):
+    """Sums of many and of few words: before, the cosine does not see how many there were."""
+    X = spread(rng)
+    length = rng.gamma(2, 3, size=(len(X), 1))
+    sums = length * (X + 4 * np.abs(rng.normal(size=24)))
+    i, j = rng.integers(0, len(X), (2, 4000))
+    truth = paired(X[i], X[j], metric="cos")
+    before, after = (
+        stats.spearmanr(paired(Z[i], Z[j], metric="cos"), truth).statistic
+        for Z in (sums, recos.Center().fit_transform(sums))
+    )
+    found = diagnose(sums)
+    assert after < before - 0.05
+    assert found.expected["center+cos"].verdict == "hurts"
+    assert found.expected["removetop+cos"].points > found.expected["center+cos"].points + 5
+
+
 def test_too_few_rows_to_whiten_are_said(rng):
     found = diagnose(rng.normal(size=(60, 40)))
     assert "too few rows" in found.advice

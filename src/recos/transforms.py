@@ -98,7 +98,10 @@ class Transform:
         state = {name: getattr(self, name) for name in self._learnt}
         return {
             "name": type(self).__name__.lower(),
-            "params": self.get_params(),
+            "params": {
+                key: int(value) if isinstance(value, np.integer) else value
+                for key, value in self.get_params().items()
+            },
             "width": getattr(self, "n_features_in_", None),
             "state": state,
         }

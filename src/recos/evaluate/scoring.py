@@ -120,8 +120,9 @@ def _check_varied(task: Pairs, similarities: np.ndarray, plan: Plan) -> None:
 
 def _gain(test: Test) -> Gain:
     low, high = _interval(test)
-    williams = test.detail["williams"]["p"]
-    return Gain(float(test.statistic), low, high, float(williams), "Williams", float(test.p))
+    williams = test.detail.get("williams")  # three pairs have none
+    p, name = (test.p, "paired bootstrap") if williams is None else (williams["p"], "Williams")
+    return Gain(float(test.statistic), low, high, float(p), name, float(test.p))
 
 
 def _figure(test: Test) -> tuple[float, float, float]:
