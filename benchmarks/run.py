@@ -3,6 +3,7 @@
 import advice
 import candidates
 import compare
+import damage
 import memory
 import precision
 import search
@@ -11,7 +12,17 @@ import startup
 import tables
 
 if __name__ == "__main__":
-    for benchmark in (startup, precision, memory, speed, search, candidates, advice, compare):
+    for benchmark in (
+        startup,
+        precision,
+        memory,
+        speed,
+        search,
+        candidates,
+        damage,
+        advice,
+        compare,
+    ):
         print(f"{benchmark.__name__}: {benchmark.__doc__.splitlines()[0]}", flush=True)
         benchmark.main()
     tables.main()
