@@ -2,6 +2,7 @@
 
 import advice
 import candidates
+import damage
 import memory
 import precision
 import search
@@ -10,7 +11,7 @@ import startup
 import tables
 
 if __name__ == "__main__":
-    for benchmark in (startup, precision, memory, speed, search, candidates, advice):
+    for benchmark in (startup, precision, memory, speed, search, candidates, damage, advice):
         print(f"{benchmark.__name__}: {benchmark.__doc__.splitlines()[0]}", flush=True)
         benchmark.main()
     tables.main()
