@@ -94,7 +94,7 @@ def _sorted_products(u: np.ndarray, v: np.ndarray, bounds: np.ndarray) -> None:
     """Sort rows and write both bounds: all in one kernel, or a few rows at a time."""
     from recos._kernels import sorting, sums  # noqa: PLC0415 - loads Numba
 
-    if u.shape == v.shape and sorting.fits_lanes(u):
+    if sorting.for_lanes(u):
         from recos._kernels.bounds import sorted_products  # noqa: PLC0415 - takes long to compile
 
         sorted_products(u, v, bounds)

@@ -15,7 +15,6 @@ from numba.extending import intrinsic
 
 from recos._kernels import compiled, matrix
 from recos._kernels.sorting import (
-    FUSED,
     LANES,
     OUTPUT,
     PLACES,
@@ -31,9 +30,18 @@ _SUMS = types.Array(types.float64, 2, "C")
 def sorted_products(u: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     """Write u↑·v↑ and u↑·v↓ of aligned rows, added up in float64, to ``out`` (n, 2).
 
-    Sorted rows never leave the registers and the cache. The rows must fit the lanes.
+    Sorted rows never leave the registers and the cache. A one-row input goes with every row. The
+    result for two rows is the same whatever other rows there are.
     """
-    _products_in_lanes(u, v, make_room(u.shape[1]), make_room(u.shape[1]), out)
+    found = np.empty((max(len(out), LANES), 2))
+    rooms = make_room(u.shape[1]), make_room(u.shape[1])
+    _products_in_lanes(_enough(u), _enough(v), *rooms, found)
+    out[:] = found[: len(out)]
+
+
+def _enough(x: np.ndarray) -> np.ndarray:
+    """Return as many rows as there are lanes, or more: the last is repeated."""
+    return x if len(x) >= LANES else x[np.minimum(np.arange(LANES), len(x) - 1)]
 
 
 @intrinsic
@@ -52,10 +60,10 @@ def _add_both_products(typing_context, u, v, place, mirror, sums):  # type: igno
         left, place, mirror = numbers(0, args[2], 1), args[2], args[3]
         for i, right in enumerate([numbers(1, place, 1), numbers(1, mirror, -1)]):
             total_at = place_of(builder, data, place.type(i), LANES, _WIDE)
-            total = builder.load(total_at, align=8)
-            for a, b in zip(left, right, strict=True):
-                total = builder.fadd(total, builder.fmul(a, b, flags=FUSED), flags=FUSED)
-            builder.store(total, total_at, align=8)
+            some = [builder.fmul(a, b) for a, b in zip(left, right, strict=True)]
+            while len(some) > 1:  # in pairs, which rounds less than one after the other
+                some = [builder.fadd(*pair) for pair in zip(some[::2], some[1::2], strict=True)]
+            builder.store(builder.fadd(builder.load(total_at, align=8), some[0]), total_at, align=8)
         return context.get_dummy_value()
 
     return types.void(u, v, types.intp, types.intp, sums), generate
@@ -63,14 +71,16 @@ def _add_both_products(typing_context, u, v, place, mirror, sums):  # type: igno
 
 @compiled([types.void(*2 * [matrix(types.float32)], OUTPUT, OUTPUT, _SUMS)])
 def _products_in_lanes(u, v, room_u, room_v, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Write both products of sorted rows; there are as many rows as lanes or more."""
-    n, width = u.shape
+    """Write both products of sorted rows; inputs of as many rows as lanes go with every row."""
+    n, width = len(out), u.shape[1]
     whole, last = width - width % PLACES, width - 1
     sums = np.empty((2, LANES))
     for start in range(0, n, LANES):
         first = min(start, n - LANES)
-        sort_into_lanes(u, first, room_u)
-        sort_into_lanes(v, first, room_v)
+        if start == 0 or len(u) == n:
+            sort_into_lanes(u, min(first, len(u) - LANES), room_u)
+        if start == 0 or len(v) == n:
+            sort_into_lanes(v, min(first, len(v) - LANES), room_v)
         for lane in range(LANES):
             sums[0, lane] = sums[1, lane] = 0
         for j in range(0, whole, PLACES):

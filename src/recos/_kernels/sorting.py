@@ -28,9 +28,14 @@ _WIDEST = 2**13  # wider rows of all lanes leave the cache, and NumPy is as fast
 Exchanges = list[tuple[int, int]]
 
 
+def for_lanes(x: np.ndarray) -> bool:
+    """Whether rows are of the kind that can be sorted side by side, and faster so."""
+    return x.dtype == np.float32 and _RUN < x.shape[1] <= _WIDEST
+
+
 def fits_lanes(x: np.ndarray) -> bool:
-    """Whether rows can be sorted side by side, and are the faster for it."""
-    return x.dtype == np.float32 and len(x) >= LANES and _RUN < x.shape[1] <= _WIDEST
+    """Whether rows are of that kind, and enough for all lanes."""
+    return for_lanes(x) and len(x) >= LANES
 
 
 def sort_rows(x: np.ndarray, out: np.ndarray) -> None:
