@@ -12,32 +12,32 @@ import threading
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from recos import _files
 from recos._arrays import on_host, read
-from recos._blocks import parse_memory, run_blocks, spans
-from recos._scan import Corpus, Found, make_corpus, merge, search
-from recos._stores import Codes, Plain, Store, encode
-from recos.metrics import Metric, Weights, find_metric
+from recos._blocks import parse_memory, spans
+from recos._scan import Found, make_corpus, merge, search
+from recos._segments import (
+    BLOCK,
+    Segment,
+    alive_blocks,
+    described,
+    opened,
+    read_shape,
+    write_blocks,
+    written,
+)
+from recos._stores import Codes, Plain
+from recos.metrics import Metric, find_metric
 from recos.profiles import Features, Norms, Profiles, choose_rank, describe, fit
 from recos.search import TopK, check_finite_rows, give_back, read_k
 
 DTYPES = ("float32", "float16", "int8")
-_BLOCK = 2**25  # bytes of rows that are read, described and written at a time
 _SELECTIVE = 8  # a filter that leaves less than one row in so many is searched by itself
 _MOST_SEGMENTS = 8  # that a saved index has before it is written anew as one
-
-
-class _Segment(NamedTuple):
-    """Some rows: where they lie, their ids, which of them are still there, and their files."""
-
-    corpus: Corpus
-    ids: np.ndarray
-    alive: np.ndarray
-    files: dict[str, Any]
 
 
 class Index:
@@ -87,7 +87,7 @@ class Index:
         self._shape_files: dict[str, Any] = {}
         self._next_id = 0
         self._shape: Profiles | Norms | None = None  # fitted to the first rows
-        self._segments: tuple[_Segment, ...] = ()
+        self._segments: tuple[Segment, ...] = ()
         self.add(rows, ids=ids)
 
     def __len__(self) -> int:
@@ -217,12 +217,12 @@ class Index:
                 segments = ()
             elif len(segments) > _MOST_SEGMENTS or 4 * dead > len(self) + dead:
                 shape = segments[0].corpus.shape
-                blocks = (block for segment in segments for block in _alive_blocks(segment))
-                entries = _write_blocks(folder, shape, self.dtype, self._keep, blocks)
-                segments = (_opened(folder, entries, shape, mmap=True),)
+                blocks = (block for segment in segments for block in alive_blocks(segment))
+                entries = write_blocks(folder, shape, self.dtype, self._keep, blocks)
+                segments = (opened(folder, entries, shape, mmap=True),)
             elif folder != self._folder:
                 segments = tuple(segment._replace(files={}) for segment in segments)
-            self._segments = tuple(_written(folder, segment) for segment in segments)
+            self._segments = tuple(written(folder, segment) for segment in segments)
             if folder != self._folder:
                 self._write_shape(folder)
             self._folder = folder
@@ -269,9 +269,9 @@ class Index:
         index._next_id = content["next"]
         found = content["shape"]  # None where there never were rows
         index._shape_files = found if found and "even" in found else {}
-        index._shape = shape = _read_shape(folder, found) if found else None
+        index._shape = shape = read_shape(folder, found) if found else None
         index._segments = tuple(
-            _opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
+            opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
         )
         return index
 
@@ -316,8 +316,8 @@ class Index:
                 _check_width(rows, index.width)
                 yield index._read_ids(ids, len(rows)), rows
 
-        files = _write_blocks(folder, shape, index.dtype, keep, named())
-        segment = _opened(folder, files, shape, mmap=True)
+        files = write_blocks(folder, shape, index.dtype, keep, named())
+        segment = opened(folder, files, shape, mmap=True)
         _check_unique(segment.ids)
         index._segments, index._folder = (segment,), folder
         index._write_shape(folder)
@@ -343,10 +343,10 @@ class Index:
             self._shape = fit(self.metric, rows, choose_rank(self.width, self._itemsize))
         return self._shape
 
-    def _make_segment(self, rows: np.ndarray, ids: np.ndarray) -> _Segment:
+    def _make_segment(self, rows: np.ndarray, ids: np.ndarray) -> Segment:
         shape = self._fitted(rows)
-        store, features = _described(shape, self.dtype, self._keep, rows)
-        return _Segment(make_corpus(store, shape, features), ids, np.ones(len(ids), bool), {})
+        store, features = described(shape, self.dtype, self._keep, rows)
+        return Segment(make_corpus(store, shape, features), ids, np.ones(len(ids), bool), {})
 
     def _read_ids(self, ids: Any, count: int) -> np.ndarray:
         """Return the names of rows to be added, and check them."""
@@ -380,7 +380,7 @@ class Index:
 _KINDS = {"U": "texts", "i": "whole numbers"}
 
 
-def _without(segment: _Segment, gone: np.ndarray) -> _Segment:
+def _without(segment: Segment, gone: np.ndarray) -> Segment:
     """Return a segment without some ids, itself where it has none of them."""
     alive = segment.alive & ~np.isin(segment.ids, gone)
     if alive.sum() == segment.alive.sum():
@@ -389,7 +389,7 @@ def _without(segment: _Segment, gone: np.ndarray) -> _Segment:
     return segment._replace(alive=alive, files=files)
 
 
-def _masks(segments: tuple[_Segment, ...], where: Any) -> list[np.ndarray]:
+def _masks(segments: tuple[Segment, ...], where: Any) -> list[np.ndarray]:
     """Return which rows of each segment may be found."""
     if where is None:
         return [segment.alive for segment in segments]
@@ -419,7 +419,7 @@ def _masks(segments: tuple[_Segment, ...], where: Any) -> list[np.ndarray]:
 def _search_segment(
     metric: Metric,
     rows: np.ndarray,
-    segment: _Segment,
+    segment: Segment,
     mask: np.ndarray,
     k: int,
     memory: int,
@@ -447,109 +447,6 @@ def _search_segment(
     return found[0]
 
 
-def _described(
-    shape: Profiles | Norms, dtype: str, keep: bool, rows: np.ndarray
-) -> tuple[Store, Features]:
-    """Return a copy of rows, or codes of them, and what is known of it."""
-    real = np.dtype(np.float32)  # which holds float16 exactly
-    copies = np.empty(rows.shape, np.float16 if dtype == "float16" else real)
-    if copies.itemsize < rows.itemsize:
-        _check_fits(rows, copies.dtype)
-    features = describe(shape, rows, real, name="vectors", out=copies)
-    if dtype != "int8":
-        return Plain(copies, real), features
-    parts = run_blocks(lambda part: encode(copies[part]), spans(len(rows), 2**10))
-    codes, scales, lost = (np.concatenate(fields) for fields in zip(*parts, strict=True))
-    if keep:  # the product with the codes is off by what they lost
-        error = 1.02 * features.error + lost * features.over * 1.001
-        return Codes(codes, scales, copies), features._replace(error=error.astype(np.float32))
-    store = Codes(codes, scales)
-    return store, describe(shape, store.exact(np.arange(len(rows))), real, name="vectors")
-
-
-def _check_fits(rows: np.ndarray, dtype: np.dtype) -> None:
-    if (np.abs(rows[np.isfinite(rows)]) > np.finfo(dtype).max).any():
-        raise ValueError(
-            f"vectors: expected numbers that fit into {dtype}, got larger ones; scale them, or "
-            "store them in more digits"
-        )
-
-
-def _alive_blocks(segment: _Segment) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    which = np.flatnonzero(segment.alive)
-    store = segment.corpus.store
-    for part in spans(len(which), max(1, _BLOCK // (4 * store.width))):
-        yield segment.ids[which[part]], store.exact(which[part])
-
-
-def _write_blocks(
-    folder: Path,
-    shape: Profiles | Norms,
-    dtype: str,
-    keep: bool,
-    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
-) -> dict[str, Any]:
-    """Write rows and what is known of them, block by block, and return what the manifest says."""
-    token, ids = _files.new_token(), []
-    files: dict[str, _files.ArrayFile] = {}
-    try:
-        for names, rows in blocks:
-            store, features = _described(shape, dtype, keep, rows)
-            ids.append(names)
-            for name, array in _arrays(store, features).items():
-                if name not in files:
-                    files[name] = _files.ArrayFile(folder, token, name)
-                files[name].append(array)
-        entries = {name: file.finish() for name, file in files.items()}
-    finally:
-        for unfinished in files.values():
-            unfinished.file.close()
-    return entries | {"ids": _files.write_array(folder, token, "ids", np.concatenate(ids))}
-
-
-def _arrays(store: Any, features: Features) -> dict[str, np.ndarray]:
-    """Return the arrays that are kept on disk, by name."""
-    found = store._asdict() | features._asdict()
-    return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
-
-
-def _written(folder: Path, segment: _Segment) -> _Segment:
-    """Return a segment all of whose arrays are in files of a folder."""
-    token = _files.new_token()
-    arrays = _arrays(segment.corpus.store, segment.corpus.features) | {"ids": segment.ids}
-    if not segment.alive.all():
-        arrays["alive"] = segment.alive
-    missing = {name: x for name, x in arrays.items() if name not in segment.files}
-    new = {name: _files.write_array(folder, token, name, x) for name, x in missing.items()}
-    return segment._replace(files=segment.files | new)
-
-
-def _opened(
-    folder: Path, files: dict[str, Any], shape: Profiles | Norms, *, mmap: bool
-) -> _Segment:
-    """Return a segment from its files; ids and what was removed are always read."""
-    large = {name: x for name, x in files.items() if name not in ("ids", "alive")}
-    found = {name: _files.read_array(folder, x, mmap=mmap) for name, x in large.items()}
-    ids = _files.read_array(folder, files["ids"])
-    alive = np.ones(len(ids), bool)
-    if "alive" in files:
-        alive = _files.read_array(folder, files["alive"])
-    features = Features(*(found[name] for name in Features._fields))
-    store: Store = (
-        Codes(found["codes"], found["scales"], found.get("originals"))
-        if "codes" in found
-        else Plain(found["rows"], np.dtype(np.float32))
-    )
-    return _Segment(make_corpus(store, shape, features), ids, alive, files)
-
-
-def _read_shape(folder: Path, found: dict[str, Any]) -> Profiles | Norms:
-    if "even" in found:
-        even, odd = (_files.read_array(folder, found[name]) for name in ("even", "odd"))
-        return Profiles(even, odd)
-    return Norms(Weights(*found["weights"]), found["middle"])
-
-
 def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
     """Yield ids and rows, small blocks put together."""
     ids: list[np.ndarray] = []
@@ -562,7 +459,7 @@ def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.nda
         if len(rows):
             held.append(rows)
             ids += [] if names is None else [np.asarray(names)]
-        if sum(x.nbytes for x in held) >= _BLOCK:
+        if sum(x.nbytes for x in held) >= BLOCK:
             yield (np.concatenate(ids) if ids else None), np.concatenate(held)
             ids, held = [], []
     if held:
