@@ -297,6 +297,85 @@ def test_what_is_kept_beside_the_vectors_is_small(tmp_path):
         assert size < 1.06 * vectors + 500_000, (width, dtype, size / vectors)
 
 
+def save_over_another(X, folder):
+    index, other = Index(X), Index(X[:50])
+    index.save(folder)
+    other.save(folder)
+    return index, 50
+
+
+def save_both_of_two(X, folder):
+    Index(X).save(folder)
+    index, other = Index.load(folder), Index.load(folder)
+    other.remove(range(50))
+    other.save(folder)
+    index.add(X[:1])
+    return index, 50
+
+
+def save_over_one_that_was_built(X, folder):
+    Index(X).save(folder)
+    index = Index.load(folder)
+    Index.build(folder, [X[:10]])
+    return index, 10
+
+
+@pytest.mark.parametrize(
+    "make", [save_over_another, save_both_of_two, save_over_one_that_was_built]
+)
+def test_what_another_index_wrote_is_never_destroyed(tmp_path, make):
+    X, Q = normal(1, 100, 16), normal(2, 3, 16)
+    index, left = make(X, tmp_path / "index")
+    before = index.search(Q, 4)
+    with pytest.raises(FileExistsError, match=r"found one that was written since; save to another"):
+        index.save(tmp_path / "index")
+    loaded = Index.load(tmp_path / "index")
+    loaded.verify()
+    assert len(loaded) == left
+    index.save(tmp_path / "other")
+    Index.load(tmp_path / "other").verify()
+    assert_same(Index.load(tmp_path / "other").search(Q, 4), before)
+
+
+@pytest.mark.parametrize("lost", ["all", "rows"])
+@pytest.mark.parametrize("mmap", [True, False])
+def test_files_that_were_deleted_are_written_again(tmp_path, lost, mmap):
+    X, Q = normal(1, 100, 16), normal(2, 3, 16)
+    folder = tmp_path / "index"
+    Index(X).save(folder)
+    index = Index.load(folder, mmap=mmap)
+    if lost == "all":
+        shutil.rmtree(folder)
+    else:
+        next(folder.glob("*-rows.npy")).unlink()
+    index.save(folder)
+    loaded = Index.load(folder)
+    loaded.verify()
+    assert_same(loaded.search(Q, 4), topk(Q, X, 4))
+
+
+def test_an_index_is_loaded_and_verified_while_it_is_saved(tmp_path):
+    X, folder = normal(1, 300, 16), tmp_path / "index"
+    index, done, states = Index(X), threading.Event(), set()
+    index.save(folder)
+
+    def change():
+        for at in range(60):
+            index.remove([at])
+            index.save(folder)
+        done.set()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    while not done.is_set():
+        loaded = Index.load(folder)
+        loaded.verify()
+        states.add(len(loaded))
+    thread.join()
+    assert states <= set(range(240, 301))
+    assert len(Index.load(folder)) == 240
+
+
 # --- Damage ---------------------------------------------------------------------------------------
 
 

@@ -56,6 +56,7 @@ def _check_fits(rows: np.ndarray, dtype: np.dtype) -> None:
 
 
 def alive_blocks(segment: Segment) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield ids and rows of what is still there."""
     which = np.flatnonzero(segment.alive)
     store = segment.corpus.store
     for part in spans(len(which), max(1, BLOCK // (4 * store.width))):
@@ -121,7 +122,15 @@ def opened(folder: Path, files: dict[str, Any], shape: Profiles | Norms, *, mmap
     return Segment(make_corpus(store, shape, features), ids, alive, files)
 
 
+def write_shape(folder: Path, shape: Profiles | Norms | None) -> dict[str, Any]:
+    """Write the basis of a shape, if it has one, and return what the manifest says of it."""
+    arrays = shape._asdict() if isinstance(shape, Profiles) else {}
+    token = _files.new_token()
+    return {name: _files.write_array(folder, token, name, x) for name, x in arrays.items()}
+
+
 def read_shape(folder: Path, found: dict[str, Any]) -> Profiles | Norms:
+    """Return a shape as the manifest describes it."""
     if "even" in found:
         even, odd = (_files.read_array(folder, found[name]) for name in ("even", "odd"))
         return Profiles(even, odd)

@@ -28,6 +28,7 @@ from recos._segments import (
     opened,
     read_shape,
     write_blocks,
+    write_shape,
     written,
 )
 from recos._stores import Codes, Plain
@@ -84,6 +85,7 @@ class Index:
         self._keep = keep
         self._lock = threading.Lock()
         self._folder: Path | None = None
+        self._manifest = b""  # of the folder, as it was last read or written
         self._shape_files: dict[str, Any] = {}
         self._next_id = 0
         self._shape: Profiles | Norms | None = None  # fitted to the first rows
@@ -152,7 +154,7 @@ class Index:
                 f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}; a "
                 "single vector v is the matrix v[None, :]"
             )
-        check_finite_rows(rows, "queries", np.arange(len(rows)))
+        check_finite_rows(rows, "queries")
         masks = _masks(segments, where)
         k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
         if not (k and len(rows)):
@@ -206,12 +208,13 @@ class Index:
 
         Files are written beside those in use and taken into use by one rename, so whatever happens
         the folder holds the index before or after. Many segments, or many removed rows, are written
-        anew as one.
+        anew as one. Another index in the folder is replaced, but not one that was written there
+        since this one was loaded from or saved to it: that raises a FileExistsError.
         """
         folder = Path(path).resolve()
         _files.make_folder(folder)
         with self._lock:
-            segments = self._segments
+            known, segments = self._is_in(folder), self._segments
             dead = sum(len(segment.ids) for segment in segments) - len(self)
             if not len(self):
                 segments = ()
@@ -220,23 +223,34 @@ class Index:
                 blocks = (block for segment in segments for block in alive_blocks(segment))
                 entries = write_blocks(folder, shape, self.dtype, self._keep, blocks)
                 segments = (opened(folder, entries, shape, mmap=True),)
-            elif folder != self._folder:
+            elif not known:
                 segments = tuple(segment._replace(files={}) for segment in segments)
-            self._segments = tuple(written(folder, segment) for segment in segments)
-            if folder != self._folder:
-                self._write_shape(folder)
-            self._folder = folder
-            _files.write_manifest(folder, self._content())
+            segments = tuple(written(folder, segment) for segment in segments)
+            shape_files = self._shape_files if known else write_shape(folder, self._shape)
+            content = self._content(segments, shape_files)
+            self._manifest = _files.write_manifest(folder, content)
+            self._folder, self._segments, self._shape_files = folder, segments, shape_files
 
-    def _write_shape(self, folder: Path) -> None:
-        if isinstance(self._shape, Profiles):
-            token = _files.new_token()
-            self._shape_files = {
-                name: _files.write_array(folder, token, name, array)
-                for name, array in self._shape._asdict().items()
-            }
+    def _is_in(self, folder: Path) -> bool:
+        """Return whether a folder holds the files of this index; raise where others replaced them.
 
-    def _content(self) -> dict[str, Any]:
+        Nobody is asked to keep their hands off a folder: what is there now is compared with what
+        was last read or written, and files that were deleted are written again.
+        """
+        if folder != self._folder:
+            return False
+        found = _files.manifest_in(folder)
+        if found and found != self._manifest:
+            raise FileExistsError(
+                f"{folder}: expected the index that this one was loaded from or saved to, found "
+                "one that was written since; save to another folder, or load it and change that"
+            )
+        files = _files.files_in([self._shape_files, *(segment.files for segment in self._segments)])
+        return bool(found) and all((folder / entry["file"]).is_file() for entry in files)
+
+    def _content(
+        self, segments: tuple[Segment, ...], shape_files: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return what the manifest says."""
         return {
             "metric": self.metric.name,
@@ -244,8 +258,8 @@ class Index:
             "keep": self._keep,
             "width": self.width,
             "next": self._next_id,
-            "shape": self._shape_files or (self._shape and self._shape._asdict()),
-            "segments": [segment.files for segment in self._segments],
+            "shape": shape_files or (self._shape and self._shape._asdict()),
+            "segments": [segment.files for segment in segments],
         }
 
     @classmethod
@@ -261,8 +275,12 @@ class Index:
             not fit into memory. Otherwise everything is read and compared with its checksums.
         """
         folder = Path(path).resolve()
-        content = _files.read_manifest(folder)
+        return _files.read_with_files(folder, lambda found: cls._opened(folder, found, mmap))
+
+    @classmethod
+    def _opened(cls, folder: Path, content: dict[str, Any], mmap: bool) -> Index:
         index = cls.__new__(cls)
+        index._manifest = _files.manifest_bytes(content)
         index.metric, index.dtype = find_metric(content["metric"]), content["dtype"]
         index.width, index._keep = content["width"], content["keep"]
         index._lock, index._folder = threading.Lock(), folder
@@ -320,8 +338,9 @@ class Index:
         segment = opened(folder, files, shape, mmap=True)
         _check_unique(segment.ids)
         index._segments, index._folder = (segment,), folder
-        index._write_shape(folder)
-        _files.write_manifest(folder, index._content())
+        index._shape_files = write_shape(folder, shape)
+        content = index._content(index._segments, index._shape_files)
+        index._manifest = _files.write_manifest(folder, content)
         return index
 
     def verify(self) -> None:
@@ -330,8 +349,13 @@ class Index:
             raise ValueError(
                 "verify: expected an index that was saved or loaded, got one in memory"
             )
-        for entry in _files.files_in(_files.read_manifest(self._folder)):
-            _files.check_array(self._folder, entry)
+        folder = self._folder
+
+        def check(content: dict[str, Any]) -> None:
+            for entry in _files.files_in(content):
+                _files.check_array(folder, entry)
+
+        _files.read_with_files(folder, check)
 
     @property
     def _itemsize(self) -> int:
