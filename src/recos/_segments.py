@@ -10,6 +10,7 @@ import numpy as np
 
 from recos import _files
 from recos._blocks import run_blocks, spans
+from recos._ids import check_unique
 from recos._scan import Corpus, make_corpus
 from recos._stores import Codes, Plain, Store, encode
 from recos.metrics import Weights
@@ -28,14 +29,14 @@ class Segment(NamedTuple):
 
 
 def described(
-    shape: Profiles | Norms, dtype: str, keep: bool, rows: np.ndarray
+    shape: Profiles | Norms, dtype: str, keep: bool, rows: np.ndarray, first: int = 0
 ) -> tuple[Store, Features]:
     """Return a copy of rows, or codes of them, and what is known of it."""
     real = np.dtype(np.float32)  # which holds float16 exactly
     copies = np.empty(rows.shape, np.float16 if dtype == "float16" else real)
     if copies.itemsize < rows.itemsize:
         _check_fits(rows, copies.dtype)
-    features = describe(shape, rows, real, name="vectors", out=copies)
+    features = describe(shape, rows, real, name="vectors", first=first, out=copies)
     if dtype != "int8":
         return Plain(copies, real), features
     parts = run_blocks(lambda part: encode(copies[part]), spans(len(rows), 2**10))
@@ -71,21 +72,41 @@ def write_blocks(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]],
 ) -> dict[str, Any]:
     """Write rows and what is known of them, block by block, and return what the manifest says."""
-    token, ids = _files.new_token(), []
+    token, ids, count = _files.new_token(), [], 0
     files: dict[str, _files.ArrayFile] = {}
     try:
         for names, rows in blocks:
-            store, features = described(shape, dtype, keep, rows)
+            store, features = described(shape, dtype, keep, rows, count)
             ids.append(names)
+            count += len(rows)
             for name, array in _arrays(store, features).items():
                 if name not in files:
                     files[name] = _files.ArrayFile(folder, token, name)
                 files[name].append(array)
+        found = np.concatenate(ids)
+        check_unique(found)
         entries = {name: file.finish() for name, file in files.items()}
-    finally:
+        return entries | {"ids": _write_ids(folder, token, found)}
+    except BaseException:
         for unfinished in files.values():
             unfinished.file.close()
-    return entries | {"ids": _files.write_array(folder, token, "ids", np.concatenate(ids))}
+            unfinished.path.unlink(missing_ok=True)
+        raise
+
+
+def _write_ids(folder: Path, token: str, ids: np.ndarray) -> dict[str, Any]:
+    """Return what the manifest says of ids; those that follow one another need no file."""
+    if len(ids) and ids.dtype.kind == "i":
+        first, last = int(ids[0]), int(ids[-1])
+        if last - first == len(ids) - 1 and (np.diff(ids) == 1).all():
+            return {"first": first, "shape": [len(ids)], "dtype": "<i8"}
+    return _files.write_array(folder, token, "ids", ids)
+
+
+def _read_ids(folder: Path, entry: dict[str, Any]) -> np.ndarray:
+    if "first" in entry:
+        return np.arange(entry["first"], entry["first"] + entry["shape"][0], dtype=np.int64)
+    return _files.read_array(folder, entry)
 
 
 def _arrays(store: Any, features: Features) -> dict[str, np.ndarray]:
@@ -97,11 +118,13 @@ def _arrays(store: Any, features: Features) -> dict[str, np.ndarray]:
 def written(folder: Path, segment: Segment) -> Segment:
     """Return a segment all of whose arrays are in files of a folder."""
     token = _files.new_token()
-    arrays = _arrays(segment.corpus.store, segment.corpus.features) | {"ids": segment.ids}
+    arrays = _arrays(segment.corpus.store, segment.corpus.features)
     if not segment.alive.all():
         arrays["alive"] = segment.alive
     missing = {name: x for name, x in arrays.items() if name not in segment.files}
     new = {name: _files.write_array(folder, token, name, x) for name, x in missing.items()}
+    if "ids" not in segment.files:
+        new["ids"] = _write_ids(folder, token, segment.ids)
     return segment._replace(files=segment.files | new)
 
 
@@ -109,7 +132,7 @@ def opened(folder: Path, files: dict[str, Any], shape: Profiles | Norms, *, mmap
     """Return a segment from its files; ids and what was removed are always read."""
     large = {name: x for name, x in files.items() if name not in ("ids", "alive")}
     found = {name: _files.read_array(folder, x, mmap=mmap) for name, x in large.items()}
-    ids = _files.read_array(folder, files["ids"])
+    ids = _read_ids(folder, files["ids"])
     alive = np.ones(len(ids), bool)
     if "alive" in files:
         alive = _files.read_array(folder, files["alive"])

@@ -19,6 +19,7 @@ import numpy as np
 from recos import _files
 from recos._arrays import on_host, read
 from recos._blocks import parse_memory, spans
+from recos._ids import check_kind, check_unique, next_ids, read_ids
 from recos._scan import Found, make_corpus, merge, search
 from recos._segments import (
     BLOCK,
@@ -82,6 +83,8 @@ class Index:
         rows = _read_vectors(vectors)
         self.dtype = _read_dtype(dtype, rows)
         self.width = rows.shape[1]
+        if keep and self.dtype != "int8":
+            raise ValueError(f"keep: expected dtype int8, got {self.dtype}: its rows are kept")
         self._keep = keep
         self._lock = threading.Lock()
         self._folder: Path | None = None
@@ -151,8 +154,8 @@ class Index:
         rows = np.ascontiguousarray(given.arrays[0], given.dtype)
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ValueError(
-                f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}; a "
-                "single vector v is the matrix v[None, :]"
+                f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}"
+                + ("; a single vector v is the matrix v[None, :]" if rows.ndim == 1 else "")
             )
         check_finite_rows(rows, "queries")
         masks = _masks(segments, where)
@@ -186,7 +189,12 @@ class Index:
         with self._lock:
             names = self._read_ids(ids, len(rows))
             if len(rows):
-                segment = self._make_segment(rows, names)
+                shape = self._shape or self._fitted(rows)
+                store, features = described(shape, self.dtype, self._keep, rows)
+                corpus = make_corpus(store, shape, features)
+                segment = Segment(corpus, names, np.ones(len(names), bool), {})
+                # Nothing has changed until here, where nothing can fail any more.
+                self._shape, self._next_id = shape, _next_id(self._next_id, names)
                 self._segments = (*self._segments, segment)
 
     def remove(self, ids: Any, /) -> int:
@@ -194,13 +202,14 @@ class Index:
 
         Parameters
         ----------
-        ids : array of int or of str
-            Names of rows; those that are not there are passed over.
+        ids : array of int or of str, or of bool
+            Names of rows, and those that are not there are passed over; or a mask of the rows to
+            remove, in the order of `ids`.
         """
-        gone = np.atleast_1d(np.asarray(ids))
         with self._lock:
             before = len(self)
-            self._segments = tuple(_without(segment, gone) for segment in self._segments)
+            masks = _masks(self._segments, ids, "remove")
+            self._segments = tuple(map(_without, self._segments, masks))
             return before - len(self)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
@@ -327,16 +336,17 @@ class Index:
         if first is None:
             raise ValueError("blocks: expected at least one block with rows, got none")
         index = cls(first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep)
-        shape = index._fitted(first)
+        index._shape = shape = index._fitted(first)
 
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             for ids, rows in chain([(names, first)], pairs):
                 _check_width(rows, index.width)
-                yield index._read_ids(ids, len(rows)), rows
+                found = index._read_ids(ids, len(rows))
+                index._next_id = _next_id(index._next_id, found)
+                yield found, rows
 
         files = write_blocks(folder, shape, index.dtype, keep, named())
         segment = opened(folder, files, shape, mmap=True)
-        _check_unique(segment.ids)
         index._segments, index._folder = (segment,), folder
         index._shape_files = write_shape(folder, shape)
         content = index._content(index._segments, index._shape_files)
@@ -363,81 +373,74 @@ class Index:
 
     def _fitted(self, rows: np.ndarray) -> Profiles | Norms:
         """Return what gives the features of rows, fitted to the first that there are."""
-        if self._shape is None:
-            self._shape = fit(self.metric, rows, choose_rank(self.width, self._itemsize))
-        return self._shape
-
-    def _make_segment(self, rows: np.ndarray, ids: np.ndarray) -> Segment:
-        shape = self._fitted(rows)
-        store, features = described(shape, self.dtype, self._keep, rows)
-        return Segment(make_corpus(store, shape, features), ids, np.ones(len(ids), bool), {})
+        return fit(self.metric, rows, choose_rank(self.width, self._itemsize))
 
     def _read_ids(self, ids: Any, count: int) -> np.ndarray:
         """Return the names of rows to be added, and check them."""
         kind = next((segment.ids.dtype.kind for segment in self._segments), None)
-        if ids is None:
-            if kind == "U":
-                raise ValueError("ids: expected names as the index has, got none")
-            names = np.arange(self._next_id, self._next_id + count)
-        else:
-            names = np.asarray(ids)
-        if names.shape != (count,) or (count and names.dtype.kind not in "iuU"):
+        if ids is None and kind == "U":
+            raise ValueError("ids: expected names as the index has, got none")
+        names = next_ids(self._next_id, count) if ids is None else read_ids(ids)
+        if names.shape != (count,):
             raise ValueError(
-                f"ids: expected {count} whole numbers or texts, got shape {names.shape} of "
-                f"{names.dtype}"
+                f"ids: expected {count} whole numbers or texts, got shape {names.shape}"
             )
-        names = names if names.dtype.kind == "U" else names.astype(np.int64)
-        if kind is not None and kind != names.dtype.kind:
-            raise ValueError(f"ids: expected {_KINDS[kind]} as the index has, got {names.dtype}")
-        _check_unique(names)
+        check_kind(names, kind)
+        check_unique(names)
         for segment in self._segments:
             known = names[np.isin(names, segment.ids[segment.alive])]
             if len(known):
                 raise ValueError(
-                    f"ids: expected new ones, got {known[0]!r}, which is there; remove it first"
+                    f"ids: expected new ones, got {known[0].item()!r}, which is there; remove it "
+                    "first"
                 )
-        if count and names.dtype.kind == "i":
-            self._next_id = max(self._next_id, int(names.max()) + 1)
         return names
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle holds: rows are read into it."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
 
-_KINDS = {"U": "texts", "i": "whole numbers"}
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, with a lock of its own."""
+        vars(self).update(state, _lock=threading.Lock())
+
+
+def _next_id(least: int, ids: np.ndarray) -> int:
+    """Return the number after all that there were."""
+    return max(least, int(ids.max()) + 1) if ids.dtype.kind == "i" and len(ids) else least
 
 
 def _without(segment: Segment, gone: np.ndarray) -> Segment:
-    """Return a segment without some ids, itself where it has none of them."""
-    alive = segment.alive & ~np.isin(segment.ids, gone)
-    if alive.sum() == segment.alive.sum():
+    """Return a segment without some rows, itself where there is none of them."""
+    if not gone.any():
         return segment
     files = {name: x for name, x in segment.files.items() if name != "alive"}
-    return segment._replace(alive=alive, files=files)
+    return segment._replace(alive=segment.alive & ~gone, files=files)
 
 
-def _masks(segments: tuple[Segment, ...], where: Any) -> list[np.ndarray]:
-    """Return which rows of each segment may be found."""
+def _masks(segments: tuple[Segment, ...], where: Any, name: str = "where") -> list[np.ndarray]:
+    """Return which rows of each segment are meant by a mask or by ids."""
     if where is None:
         return [segment.alive for segment in segments]
-    chosen = np.asarray(where)
+    chosen = np.atleast_1d(np.asarray(where))
     counts = [int(segment.alive.sum()) for segment in segments]
     if chosen.dtype == bool:
         if chosen.shape != (sum(counts),):
             raise ValueError(
-                f"where: expected a mask of {sum(counts)} bools, got shape {chosen.shape}"
+                f"{name}: expected a mask of {sum(counts)} bools, got shape {chosen.shape}"
             )
-        masks = []
-        for segment, part in zip(segments, np.split(chosen, np.cumsum(counts)[:-1]), strict=True):
+        masks, start = [], 0
+        for segment, count in zip(segments, counts, strict=True):
             mask = segment.alive.copy()
-            mask[mask] = part
+            mask[mask] = chosen[start : start + count]
             masks.append(mask)
+            start += count
         return masks
-    if (
-        chosen.size
-        and segments
-        and chosen.dtype.kind.replace("u", "i") != segments[0].ids.dtype.kind
-    ):
-        kind = _KINDS[segments[0].ids.dtype.kind]
-        raise ValueError(f"where: expected a mask or ids, which are {kind}, got {chosen.dtype}")
-    return [segment.alive & np.isin(segment.ids, chosen) for segment in segments]
+    ids = read_ids(chosen, name)
+    if not ids.size:
+        return [np.zeros(len(segment.ids), bool) for segment in segments]
+    check_kind(ids, segments[0].ids.dtype.kind if segments else None, name)
+    return [segment.alive & np.isin(segment.ids, ids) for segment in segments]
 
 
 def _search_segment(
@@ -472,17 +475,29 @@ def _search_segment(
 
 
 def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-    """Yield ids and rows, small blocks put together."""
+    """Yield ids and rows, small blocks put together; some have ids only if all have."""
     ids: list[np.ndarray] = []
     held: list[np.ndarray] = []
+    kind: str | None = None
+    with_ids: bool | None = None
     for block in blocks:
+        if isinstance(block, tuple) and len(block) != 2:
+            raise ValueError(
+                f"blocks: expected arrays, or pairs (ids, array), got a tuple of {len(block)}"
+            )
         names, rows = block if isinstance(block, tuple) else (None, block)
         rows = _read_vectors(rows)
-        if held and bool(ids) != (names is not None):
+        found = None if names is None else read_ids(names)
+        if not len(rows):
+            continue
+        with_ids = found is not None if with_ids is None else with_ids
+        if with_ids != (found is not None):
             raise ValueError("blocks: expected ids with each block or with none")
-        if len(rows):
-            held.append(rows)
-            ids += [] if names is None else [np.asarray(names)]
+        if found is not None:
+            check_kind(found, kind)
+            kind = found.dtype.kind
+            ids.append(found)
+        held.append(rows)
         if sum(x.nbytes for x in held) >= BLOCK:
             yield (np.concatenate(ids) if ids else None), np.concatenate(held)
             ids, held = [], []
@@ -511,10 +526,3 @@ def _read_dtype(dtype: str | None, rows: np.ndarray) -> str:
 def _check_width(rows: np.ndarray, width: int) -> None:
     if rows.shape[1] != width:
         raise ValueError(f"vectors: expected {width} components as the others, got {rows.shape[1]}")
-
-
-def _check_unique(ids: np.ndarray) -> None:
-    ascending = np.sort(ids)
-    again = ascending[1:][ascending[1:] == ascending[:-1]]
-    if len(again):
-        raise ValueError(f"ids: expected each once, got {again[0]!r} twice")
