@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from oracle import exact, root
 
 from recos import METRICS
-from recos.profiles import Norms, Profiles, choose_rank, describe, fit
+from recos.profiles import Norms, Profiles, describe, fit, largest_rank
 
 DTYPES = [np.float32, np.float64]
 
@@ -251,10 +251,25 @@ def test_fitted_objects_can_be_pickled(name):
 
 
 @pytest.mark.parametrize(
-    ("width", "itemsize", "rank"), [(1, 4, 1), (64, 4, 8), (384, 4, 17), (768, 4, 32), (384, 2, 8)]
+    ("width", "itemsize", "rank"), [(1, 4, 1), (64, 4, 8), (384, 4, 19), (768, 4, 32), (384, 2, 8)]
 )
 def test_what_is_known_takes_little_of_the_room_of_a_row(width, itemsize, rank):
-    assert choose_rank(width, itemsize) == rank
+    assert largest_rank(width, itemsize) == rank
+
+
+def test_rows_have_the_coordinates_that_are_worth_it():
+    X = normal(1, 4000, 384, dtype=np.float32)
+    alike = np.sort(X[:1]) + 1e-4 * X  # nearly one profile
+    recos = METRICS["recos"]
+    assert fit(recos, alike).rank == 2  # its even and its odd part
+    assert fit(recos, X).rank == largest_rank(384, 4)
+    heavy = np.random.default_rng(2).standard_t(2, (4000, 1024))
+    assert fit(recos, heavy).rank > 16
+    even = 1 + normal(3, 4000, 768) / 4
+    chosen = fit(recos, even).rank
+    assert 1 <= chosen < largest_rank(768, 4)
+    more = [np.mean(Profiles.fit(even, r).transform(even).table[:, -1] ** 2) for r in (chosen, 32)]
+    assert more[0] - more[1] < 32 * (768 + 16) * 2.0**-24
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -34,7 +34,7 @@ from recos._segments import (
 )
 from recos._stores import Codes, Plain
 from recos.metrics import Metric, find_metric
-from recos.profiles import Features, Norms, Profiles, choose_rank, describe, fit
+from recos.profiles import Features, Norms, Profiles, describe, fit
 from recos.search import TopK, check_finite_rows, give_back, read_k
 
 DTYPES = ("float32", "float16", "int8")
@@ -58,6 +58,9 @@ class Index:
         stored. By default float16 stays what it is, and everything else becomes float32.
     keep : bool
         Whether int8 codes only screen, and a float32 copy of the rows is kept to score with.
+    rank : int, optional
+        For recos alone: how many coordinates to keep of each sorted row, which rule rows out. By
+        default the first rows say how many are worth it, within 6 % of the room of wide rows.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        rank: int | None = None,
     ) -> None:
         self.metric = find_metric(metric)
         rows = _read_vectors(vectors)
@@ -85,7 +89,7 @@ class Index:
         self.width = rows.shape[1]
         if keep and self.dtype != "int8":
             raise ValueError(f"keep: expected dtype int8, got {self.dtype}: its rows are kept")
-        self._keep = keep
+        self._keep, self._rank = keep, _read_rank(rank, self.metric, self.width)
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._manifest = b""  # of the folder, as it was last read or written
@@ -265,6 +269,7 @@ class Index:
             "metric": self.metric.name,
             "dtype": self.dtype,
             "keep": self._keep,
+            "rank": self._rank,
             "width": self.width,
             "next": self._next_id,
             "shape": shape_files or (self._shape and self._shape._asdict()),
@@ -292,6 +297,7 @@ class Index:
         index._manifest = _files.manifest_bytes(content)
         index.metric, index.dtype = find_metric(content["metric"]), content["dtype"]
         index.width, index._keep = content["width"], content["keep"]
+        index._rank = content.get("rank")
         index._lock, index._folder = threading.Lock(), folder
         index._next_id = content["next"]
         found = content["shape"]  # None where there never were rows
@@ -312,6 +318,7 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        rank: int | None = None,
     ) -> Index:
         """Write an index of rows that come in blocks and need never be in memory together.
 
@@ -321,7 +328,7 @@ class Index:
             The folder to write.
         blocks : iterable of array, shape (n, d), or of pairs (ids, array)
             The rows.
-        metric, dtype, keep
+        metric, dtype, keep, rank
             As for `Index`.
 
         Returns
@@ -335,7 +342,9 @@ class Index:
         names, first = next(pairs, (None, None))
         if first is None:
             raise ValueError("blocks: expected at least one block with rows, got none")
-        index = cls(first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep)
+        index = cls(
+            first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep, rank=rank
+        )
         index._shape = shape = index._fitted(first)
 
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -373,7 +382,7 @@ class Index:
 
     def _fitted(self, rows: np.ndarray) -> Profiles | Norms:
         """Return what gives the features of rows, fitted to the first that there are."""
-        return fit(self.metric, rows, choose_rank(self.width, self._itemsize))
+        return fit(self.metric, rows, self._rank, self._itemsize)
 
     def _read_ids(self, ids: Any, count: int) -> np.ndarray:
         """Return the names of rows to be added, and check them."""
@@ -521,6 +530,18 @@ def _read_dtype(dtype: str | None, rows: np.ndarray) -> str:
     if dtype not in DTYPES:
         raise ValueError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
     return dtype
+
+
+def _read_rank(rank: int | None, metric: Metric, width: int) -> int | None:
+    if rank is None:
+        return None
+    if not metric.sorts:
+        raise ValueError(
+            f"rank: expected None for {metric.name}, which does not sort, got {rank!r}"
+        )
+    if read_k(rank, "rank") > width:
+        raise ValueError(f"rank: expected at most {width}, as vectors are that wide, got {rank!r}")
+    return int(rank)
 
 
 def _check_width(rows: np.ndarray, width: int) -> None:

@@ -19,7 +19,7 @@ from recos._screen import find_hits, read_threshold
 from recos._stores import Plain
 from recos._tiles import check_rows_finite, plan, read_matrices
 from recos.metrics import Metric, exact_scores, find_metric
-from recos.profiles import choose_rank, describe, fit
+from recos.profiles import describe, fit
 
 _SCORED = 2**19  # numbers of each side that are scored at a time
 _PAIR = 128  # bytes that a pair takes until it is ordered
@@ -136,11 +136,10 @@ def _find(
     stored, name = given.arrays[1], given.names[1]
     if not (k and len(rows)):
         return Found.none(len(rows), k)
-    rank = choose_rank(stored.shape[1], 4)
-    shape = fit(metric, stored, rank)
+    shape = fit(metric, stored)
     rows = np.ascontiguousarray(rows, given.dtype)
     # A quarter for what is known of rows, the rest for what the threads hold of queries and tiles.
-    section = max(2 * k, 1024, budget // 4 // (8 * (rank + 4)))
+    section = max(2 * k, 1024, budget // 4 // (8 * (shape.rank + 4)))
     found: list[Found] = []
     for part in spans(len(stored), section):
         features = describe(shape, stored[part], given.dtype, name=name, first=part.start)
