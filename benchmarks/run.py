@@ -6,10 +6,11 @@ import precision
 import search
 import speed
 import startup
+import storage
 import tables
 
 if __name__ == "__main__":
-    for benchmark in (startup, precision, memory, speed, search, candidates):
+    for benchmark in (startup, precision, memory, speed, search, storage, candidates):
         print(f"{benchmark.__name__}: {benchmark.__doc__.splitlines()[0]}", flush=True)
         benchmark.main()
     tables.main()

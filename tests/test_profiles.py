@@ -300,3 +300,21 @@ def test_the_first_row_that_is_not_finite_is_named(bad, name):
     X[6000] = 3e38  # unknown, but finite
     with pytest.raises(ValueError, match=r"^X: expected finite numbers, .* in row 7011;"):
         describe(shape, X, X.dtype, name="X", first=10)
+
+
+@pytest.mark.parametrize("kind", ["float16", "int32", "fortran", "strided"])
+def test_rows_of_any_kind_are_described(kind):
+    X = np.random.default_rng(1).integers(-90, 90, (50, 64))
+    shape = Profiles.fit(X.astype(float), 5)
+    rows = {
+        "float16": X.astype(np.float16),
+        "int32": X.astype(np.int32),
+        "fortran": np.asfortranarray(X, np.float32),
+        "strided": np.repeat(X.astype(np.float32), 2, axis=1)[:, ::2],
+    }[kind]
+    expected = shape.transform(X.astype(np.float32))
+    np.testing.assert_allclose(
+        shape.transform(rows).table[:, :-1], expected.table[:, :-1], atol=1e-6
+    )
+    with pytest.raises(ValueError, match=r"^X: expected a matrix of shape \(n, 64\), got shape"):
+        shape.transform(rows[:, :10])

@@ -134,12 +134,17 @@ class Profiles(NamedTuple):
         Parameters
         ----------
         X : array, shape (n, d)
-            Rows, float32 or float64, contiguous.
+            Rows of real numbers; float64 and large integers are read as float64, others as float32.
 
         Returns
         -------
         Features
         """
+        width = self.even.shape[1] + self.odd.shape[1]
+        if X.ndim != 2 or X.shape[1] != width:
+            raise ValueError(f"X: expected a matrix of shape (n, {width}), got shape {X.shape}")
+        wide = X.dtype.itemsize == 8 or (X.dtype.kind in "iu" and X.dtype.itemsize > 2)
+        X = np.ascontiguousarray(X, np.float64 if wide else np.float32)
         norm, features = _lengths(X, self.rank)
         X, norm = _in_range(X, norm)
         coordinates = _coordinates(X, self.even, self.odd)
