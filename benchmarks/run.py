@@ -1,6 +1,7 @@
 """Run all benchmarks, then write their tables into the README and the documentation."""
 
 import candidates
+import damage
 import memory
 import precision
 import search
@@ -10,7 +11,9 @@ import storage
 import tables
 
 if __name__ == "__main__":
-    for benchmark in (startup, precision, memory, speed, search, storage, candidates):
+    for benchmark in (
+        startup, precision, memory, speed, search, storage, candidates, damage,
+    ):  # fmt: skip
         print(f"{benchmark.__name__}: {benchmark.__doc__.splitlines()[0]}", flush=True)
         benchmark.main()
     tables.main()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recos._kernels import sorting, sums, tiles
+from recos._kernels import bounds, sorting, sums, tiles
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (3, 3), (5, 8), (4, 33), (17, 16)]
 NEAR = {np.float32: 1e-5, np.float64: 1e-13}
@@ -228,6 +228,17 @@ def exchanged(numbers, exchanges):
 def zeros_and_ones(size):
     """Return all columns of zeros and ones: a network that sorts them sorts everything."""
     return np.arange(2**size) >> np.arange(size)[:, None] & 1
+
+
+@pytest.mark.parametrize("n", [16, 17, 40])
+@pytest.mark.parametrize("width", [17, 18, 31, 50, 384, 385])
+def test_products_of_rows_sorted_side_by_side(n, width):
+    u, v = normal(1, n, width, dtype=np.float32), normal(2, n, width, dtype=np.float32)
+    out = np.full((n, 2), np.nan)
+    bounds.sorted_products(u, v, out)
+    a, b = np.sort(u.astype(np.float64)), np.sort(v.astype(np.float64))
+    np.testing.assert_allclose(out[:, 0], (a * b).sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(out[:, 1], (a * b[:, ::-1]).sum(axis=1), rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [16, 17, 40])

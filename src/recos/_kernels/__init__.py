@@ -1,7 +1,8 @@
 """Compiled kernels for NumPy blocks: they release the GIL and add up in float64.
 
 * ``sums``: dot products and squares of aligned rows.
-* ``sorting``: rows sorted in vector registers, and what is made of them.
+* ``sorting``: rows sorted in vector registers, and their products with a basis.
+* ``bounds``: aligned rows sorted in the same way, and their products.
 * ``distance``: recos as usearch calls it.
 * ``tiles``: products of tiles divided by their bounds.
 
