@@ -466,10 +466,11 @@ def test_damage_says_which_file_and_what_to_do(tmp_path):
 def test_newer_formats_and_foreign_folders_are_named(tmp_path):
     saved(tmp_path / "index")
     manifest = tmp_path / "index" / "recos-index.json"
-    content = json.loads(manifest.read_bytes())
-    manifest.write_bytes(
-        json.dumps(content | {"version": 2}, sort_keys=True, indent=1).encode() + b"\n"
-    )
+    written = manifest.read_bytes()
+    manifest.write_bytes(written.replace(b'"version": 1', b'"version": 9'))
+    with pytest.raises(DamagedIndexError, match=r"not what was written"):
+        Index.load(tmp_path / "index")
+    manifest.write_bytes(_files.manifest_bytes(json.loads(written)["index"], 2))
     with pytest.raises(ValueError, match=r"expected format version 1 or older, got 2; install"):
         Index.load(tmp_path / "index")
     with pytest.raises(FileNotFoundError, match=r"expected a folder that Index\.save"):

@@ -200,7 +200,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def manifest_bytes(content: dict[str, Any], version: int = VERSION) -> bytes:
     """Return a manifest as it is written."""
     body = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    found = {"format": "recos index", "version": version, "checksum": zlib.crc32(body.encode())}
+    signed = body if version == 1 else f"{version} {body}"  # a flipped bit makes no other version
+    found = {"format": "recos index", "version": version, "checksum": zlib.crc32(signed.encode())}
     return json.dumps(found | {"index": content}, sort_keys=True, indent=1).encode() + b"\n"
 
 
