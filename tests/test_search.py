@@ -402,7 +402,7 @@ def test_no_row_finds_itself(metric):
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (3, 0)])
 def test_no_rows_give_no_results(n, m):
     found = topk(np.ones((n, 2)), np.ones((m, 2)))
-    assert found.scores.shape == found.indices.shape == (n, 0)
+    assert found.scores.shape == found.indices.shape == (n, m)
 
 
 # --- Errors -------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ _CLOSE = 0.003  # how much more of the square of the residual a few features may
 # would have been faster.
 _START, _AGAIN = 1024, 0.02
 _SCORED = 2**17  # numbers of each side that are scored at a time
+_LISTED = 2**15  # candidates that are scored and ordered at a time
 _MERGED = 2**15  # results that are merged at a time
 
 
@@ -240,12 +241,15 @@ def _best(
             rows[done, :k], uppers[done, :k] = best.indices[0], limits
             heaps[done], counts[done] = limits[::-1], k
             scored[done] += best.scored[0]
-    lists = [
-        row[:count][upper[:count] >= heap[0]]
-        for row, upper, count, heap in zip(rows, uppers, counts, heaps, strict=True)
-    ]
-    found = _scored(metric, queries, corpus, k, lists)
-    return found._replace(scored=found.scored + scored)
+    found = Found.none(len(unit), k)._replace(scored=scored)
+    step = len(unit) if counts.sum() <= _LISTED else max(1, _LISTED // int(counts.max()))
+    for part in spans(len(unit), step):
+        listed = zip(rows[part], uppers[part], counts[part], heaps[part], strict=True)
+        lists = [row[:count][upper[:count] >= heap[0]] for row, upper, count, heap in listed]
+        best = _scored(metric, queries[part], corpus, k, lists)
+        found.scores[part], found.indices[part] = best.scores, best.indices
+        found.scored[part] += best.scored
+    return found
 
 
 def _scored(
