@@ -72,8 +72,12 @@ def is_refused(folder: Path) -> bool:
 
 def rows_of(start: int, count: int, width: int = WIDTH) -> np.ndarray:
     """Return rows, each made of its number alone."""
-    number = np.arange(start, start + count)[:, None] * width + np.arange(width)
-    return np.sin(number.astype(np.float64) ** 1.5).astype(np.float32)
+    return np.stack(
+        [
+            np.random.default_rng(number).standard_normal(width, dtype=np.float32)
+            for number in range(start, start + count)
+        ]
+    )
 
 
 WRITER = """

@@ -470,8 +470,8 @@ def test_newer_formats_and_foreign_folders_are_named(tmp_path):
     manifest.write_bytes(written.replace(b'"version": 1', b'"version": 9'))
     with pytest.raises(DamagedIndexError, match=r"not what was written"):
         Index.load(tmp_path / "index")
-    manifest.write_bytes(_files.manifest_bytes(json.loads(written)["index"], 2))
-    with pytest.raises(ValueError, match=r"expected format version 1 or older, got 2; install"):
+    manifest.write_bytes(_files.manifest_bytes(json.loads(written)["index"], 3))
+    with pytest.raises(ValueError, match=r"expected format version 2 or older, got 3; install"):
         Index.load(tmp_path / "index")
     with pytest.raises(FileNotFoundError, match=r"expected a folder that Index\.save"):
         Index.load(tmp_path)

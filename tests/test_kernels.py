@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recos._kernels import bounds, sorting, sums, tiles
+from recos._kernels import bounds, ranks, sorting, sums, tiles
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (3, 3), (5, 8), (4, 33), (17, 16)]
 NEAR = {np.float32: 1e-5, np.float64: 1e-13}
@@ -282,3 +282,23 @@ def test_the_mirrored_network_merges_two_runs(size):
             merged = exchanged(both, sorting.mirrored(size))
             merged = np.concatenate([merged[:size], merged[: size - 1 : -1]])
             np.testing.assert_array_equal(merged, np.sort(both, axis=0))
+
+
+@both_selves
+@pytest.mark.parametrize("n", [3, 40])
+def test_rank_correlations_repeat_observations_by_their_weights(run, n):
+    from scipy import stats
+
+    rng = np.random.default_rng(4)
+    rows = rng.integers(8, size=(3, n)).astype(np.float64)
+    rows[:, :3] = [[0, 1, 2], [2, 0, 1], [1, 2, 0]]
+    weights = rng.integers(4, size=n).astype(np.float64)
+    weights[:3] = 1
+    groups = np.stack([np.unique(row, return_inverse=True)[1] for row in rows])
+    out = np.full(2, np.nan)
+    run(ranks.rank_correlations)(groups, groups.max(axis=1) + 1, weights, out)
+    repeated = np.repeat(rows, weights.astype(int), axis=1)
+    expected = [stats.spearmanr(row, repeated[2]).statistic for row in repeated[:2]]
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+    run(ranks.rank_correlations)(groups, groups.max(axis=1) + 1, np.eye(n)[0], out)
+    assert np.isnan(out).all()

@@ -23,7 +23,7 @@ from recos._blocks import run_blocks
 Result = TypeVar("Result")
 
 MANIFEST = "recos-index.json"
-VERSION = 1
+VERSION = 2  # of an index with a transform; others are written as 1, which older readers know
 _OURS = re.compile(r"recos-index\.json(\.\d+\.new)?|recos-[0-9a-f]{12}-\w+\.npy")
 _CHUNK = 2**24  # bytes that one checksum stands for
 _HEADER = 128  # bytes of a .npy header, for any number of rows
@@ -197,8 +197,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def manifest_bytes(content: dict[str, Any], version: int = VERSION) -> bytes:
+def manifest_bytes(content: dict[str, Any], version: int | None = None) -> bytes:
     """Return a manifest as it is written."""
+    version = version or (VERSION if "transform" in content else 1)
     body = json.dumps(content, sort_keys=True, ensure_ascii=True)
     signed = body if version == 1 else f"{version} {body}"  # a flipped bit makes no other version
     found = {"format": "recos index", "version": version, "checksum": zlib.crc32(signed.encode())}

@@ -15,6 +15,7 @@ from recos._scan import Corpus, make_corpus
 from recos._stores import Codes, Plain, Store, encode
 from recos.metrics import Weights
 from recos.profiles import Features, Norms, Profiles, describe
+from recos.transforms import Transform
 
 BLOCK = 2**25  # bytes of rows that are read, described and written at a time
 
@@ -150,6 +151,39 @@ def write_shape(folder: Path, shape: Profiles | Norms | None) -> dict[str, Any]:
     arrays = shape._asdict() if isinstance(shape, Profiles) else {}
     token = _files.new_token()
     return {name: _files.write_array(folder, token, name, x) for name, x in arrays.items()}
+
+
+def write_transform(folder: Path, transform: Transform | None) -> dict[str, Any]:
+    """Write the arrays of a transform, and return what the manifest says of it."""
+    if transform is None:
+        return {}
+    found: dict[str, Any] = _stored(folder, _files.new_token(), transform.to_dict())
+    return found
+
+
+def read_transform(folder: Path, found: dict[str, Any]) -> Transform | None:
+    """Return a transform as the manifest describes it."""
+    return Transform.from_dict(_restored(folder, found)) if found else None
+
+
+def _stored(folder: Path, token: str, value: Any, name: str = "transform") -> Any:
+    """Write the arrays among values to files, and return the values with what says so."""
+    if isinstance(value, np.ndarray):
+        return _files.write_array(folder, token, name, value)
+    if isinstance(value, dict):
+        return {key: _stored(folder, token, x, f"{name}_{key}") for key, x in value.items()}
+    if isinstance(value, list):
+        return [_stored(folder, token, x, f"{name}_{i}") for i, x in enumerate(value)]
+    return value
+
+
+def _restored(folder: Path, value: Any) -> Any:
+    """Return values that `_stored` wrote, their arrays read."""
+    if isinstance(value, dict) and "checksums" in value:
+        return _files.read_array(folder, value)
+    if isinstance(value, dict):
+        return {key: _restored(folder, x) for key, x in value.items()}
+    return [_restored(folder, x) for x in value] if isinstance(value, list) else value
 
 
 def read_shape(folder: Path, found: dict[str, Any]) -> Profiles | Norms:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,17 @@ from recos._segments import (
     described,
     opened,
     read_shape,
+    read_transform,
     write_blocks,
     write_shape,
+    write_transform,
     written,
 )
 from recos._stores import Codes, Plain
 from recos.metrics import Metric, find_metric
 from recos.profiles import Features, Norms, Profiles, describe, fit
 from recos.search import TopK, check_finite_rows, give_back, read_k
+from recos.transforms import Transform, find_transform, unfitted
 
 DTYPES = ("float32", "float16", "int8")
 _SELECTIVE = 8  # a filter that leaves less than one row in so many is searched by itself
@@ -61,6 +63,9 @@ class Index:
     rank : int, optional
         For recos alone: how many coordinates to keep of each sorted row, which rule rows out. By
         default the first rows say how many are worth it, within 6 % of the room of wide rows.
+    transform : str or Transform, optional
+        What to do with rows before they are stored, and with queries: a fitted transform of
+        `recos.transforms`, or one that is to learn from ``vectors``. It is kept with the index.
 
     Examples
     --------
@@ -82,6 +87,7 @@ class Index:
         dtype: str | None = None,
         keep: bool = False,
         rank: int | None = None,
+        transform: str | Transform | None = None,
     ) -> None:
         self.metric = find_metric(metric)
         rows = _read_vectors(vectors)
@@ -90,6 +96,8 @@ class Index:
         if keep and self.dtype != "int8":
             raise ValueError(f"keep: expected dtype int8, got {self.dtype}: its rows are kept")
         self._keep, self._rank = keep, _read_rank(rank, self.metric, self.width)
+        self.transform = None if transform is None else _learnt(transform, rows)
+        self._transform_files: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._manifest = b""  # of the folder, as it was last read or written
@@ -162,6 +170,7 @@ class Index:
                 + ("; a single vector v is the matrix v[None, :]" if rows.ndim == 1 else "")
             )
         check_finite_rows(rows, "queries")
+        rows = self._transformed(rows, "queries")
         masks = _masks(segments, where)
         k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
         if not (k and len(rows)):
@@ -190,6 +199,7 @@ class Index:
         """
         rows = _read_vectors(vectors)
         _check_width(rows, self.width)
+        rows = self._transformed(rows, "vectors")
         with self._lock:
             names = self._read_ids(ids, len(rows))
             if len(rows):
@@ -240,9 +250,11 @@ class Index:
                 segments = tuple(segment._replace(files={}) for segment in segments)
             segments = tuple(written(folder, segment) for segment in segments)
             shape_files = self._shape_files if known else write_shape(folder, self._shape)
-            content = self._content(segments, shape_files)
+            changes = self._transform_files if known else write_transform(folder, self.transform)
+            content = self._content(segments, shape_files, changes)
             self._manifest = _files.write_manifest(folder, content)
-            self._folder, self._segments, self._shape_files = folder, segments, shape_files
+            self._folder, self._segments = folder, segments
+            self._shape_files, self._transform_files = shape_files, changes
 
     def _is_in(self, folder: Path) -> bool:
         """Return whether a folder holds the files of this index; raise where others replaced them.
@@ -258,14 +270,26 @@ class Index:
                 f"{folder}: expected the index that this one was loaded from or saved to, found "
                 "one that was written since; save to another folder, or load it and change that"
             )
-        files = _files.files_in([self._shape_files, *(segment.files for segment in self._segments)])
+        entries = [self._shape_files, self._transform_files]
+        files = _files.files_in(entries + [segment.files for segment in self._segments])
         return bool(found) and all((folder / entry["file"]).is_file() for entry in files)
 
+    def _transformed(self, rows: np.ndarray, name: str, first: int = 0) -> np.ndarray:
+        """Return rows as they are stored and compared."""
+        if self.transform is None:
+            return rows
+        check_finite_rows(rows, name, np.arange(first, first + len(rows)))
+        wide = rows.dtype == np.float64 or (rows.dtype.kind in "iu" and rows.dtype.itemsize > 2)
+        changed: np.ndarray = self.transform.transform(
+            rows.astype(np.float64 if wide else np.float32, copy=False)
+        )
+        return changed
+
     def _content(
-        self, segments: tuple[Segment, ...], shape_files: dict[str, Any]
+        self, segments: tuple[Segment, ...], shape_files: dict[str, Any], changes: dict[str, Any]
     ) -> dict[str, Any]:
         """Return what the manifest says."""
-        return {
+        return ({"transform": changes} if changes else {}) | {
             "metric": self.metric.name,
             "dtype": self.dtype,
             "keep": self._keep,
@@ -300,6 +324,8 @@ class Index:
         index._rank = content.get("rank")
         index._lock, index._folder = threading.Lock(), folder
         index._next_id = content["next"]
+        index._transform_files = content.get("transform", {})
+        index.transform = read_transform(folder, index._transform_files)
         found = content["shape"]  # None where there never were rows
         index._shape_files = found if found and "even" in found else {}
         index._shape = shape = read_shape(folder, found) if found else None
@@ -319,6 +345,7 @@ class Index:
         dtype: str | None = None,
         keep: bool = False,
         rank: int | None = None,
+        transform: str | Transform | None = None,
     ) -> Index:
         """Write an index of rows that come in blocks and need never be in memory together.
 
@@ -328,8 +355,9 @@ class Index:
             The folder to write.
         blocks : iterable of array, shape (n, d), or of pairs (ids, array)
             The rows.
-        metric, dtype, keep, rank
-            As for `Index`.
+        metric, dtype, keep, rank, transform
+            As for `Index`. A transform that has learnt nothing learns from the first 32 MiB of
+            rows: where they are not like the others, pass one that is fitted.
 
         Returns
         -------
@@ -342,23 +370,31 @@ class Index:
         names, first = next(pairs, (None, None))
         if first is None:
             raise ValueError("blocks: expected at least one block with rows, got none")
-        index = cls(
-            first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep, rank=rank
-        )
+        learnt = None if transform is None else _learnt(transform, first)
+        dtype = dtype or _read_dtype(None, first)
+        index = cls(first[:0], metric=metric, dtype=dtype, keep=keep, rank=rank, transform=learnt)
+        first = index._transformed(first, "vectors")
         index._shape = shape = index._fitted(first)
 
+        def name_rows(ids: Any, count: int) -> np.ndarray:
+            found = index._read_ids(ids, count)
+            index._next_id = _next_id(index._next_id, found)
+            return found
+
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            for ids, rows in chain([(names, first)], pairs):
+            yield name_rows(names, len(first)), first
+            count = len(first)
+            for ids, rows in pairs:
                 _check_width(rows, index.width)
-                found = index._read_ids(ids, len(rows))
-                index._next_id = _next_id(index._next_id, found)
-                yield found, rows
+                yield name_rows(ids, len(rows)), index._transformed(rows, "vectors", count)
+                count += len(rows)
 
         files = write_blocks(folder, shape, index.dtype, keep, named())
         segment = opened(folder, files, shape, mmap=True)
         index._segments, index._folder = (segment,), folder
         index._shape_files = write_shape(folder, shape)
-        content = index._content(index._segments, index._shape_files)
+        index._transform_files = write_transform(folder, index.transform)
+        content = index._content(index._segments, index._shape_files, index._transform_files)
         index._manifest = _files.write_manifest(folder, content)
         return index
 
@@ -481,6 +517,23 @@ def _search_segment(
         best.indices[best.indices >= 0] = some[best.indices[best.indices >= 0]]
         found = [merge([*found, best], k)]
     return found[0]
+
+
+def _learnt(transform: str | Transform, rows: np.ndarray) -> Transform:
+    """Return a transform that can be used on rows: itself, or one that has learnt from them."""
+    found = find_transform(transform)
+    if found.fitted:
+        width = getattr(found, "n_features_in_", rows.shape[1])
+        if width != rows.shape[1]:
+            raise ValueError(
+                f"transform: expected one fitted to {rows.shape[1]} components as the vectors "
+                f"have, got one fitted to {width}"
+            )
+        return found
+    if not len(rows):
+        raise ValueError("transform: expected a fitted one, as there are no vectors to learn from")
+    check_finite_rows(rows, "vectors", np.arange(len(rows)))
+    return unfitted(found).fit(rows)
 
 
 def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:

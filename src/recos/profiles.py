@@ -110,7 +110,7 @@ class Profiles(NamedTuple):
         (500, 9)
         """
         some = _sample(X)
-        some, norm = _in_range(some, _norms(some))
+        some, norm = in_range(some)
         some, norm = some[np.isfinite(norm)], norm[np.isfinite(norm)]
         half, middle = divmod(X.shape[1], 2)
         lengths = [0.5**0.5] * half + [1.0] * middle, [0.5**0.5] * half  # of folded unit vectors
@@ -146,7 +146,7 @@ class Profiles(NamedTuple):
         wide = X.dtype.itemsize == 8 or (X.dtype.kind in "iu" and X.dtype.itemsize > 2)
         X = np.ascontiguousarray(X, np.float64 if wide else np.float32)
         norm, features = _lengths(X, self.rank)
-        X, norm = _in_range(X, norm)
+        X, norm = in_range(X, norm)
         coordinates = _coordinates(X, self.even, self.odd)
         table = features.table
         np.multiply(coordinates, _reciprocal(norm)[:, None], out=table[:, :-1], casting="same_kind")
@@ -292,8 +292,9 @@ def _norms(X: np.ndarray) -> np.ndarray:
     return np.sqrt(squares)
 
 
-def _in_range(X: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def in_range(X: np.ndarray, norm: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return rows, divided by powers of two where their sums do not fit, and their norms."""
+    norm = _norms(X) if norm is None else norm
     if not ((norm > _SMALLEST) & (norm < _LARGEST)).all():
         X = scaled(np, X, X.dtype)[0]
         norm = _norms(X)

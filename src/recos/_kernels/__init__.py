@@ -4,6 +4,7 @@
 * ``sorting``: rows sorted in vector registers, and their products with a basis.
 * ``bounds``: aligned rows sorted in the same way, and their products.
 * ``distance``: recos as usearch calls it.
+* ``ranks``: rank correlations of weighted observations.
 * ``tiles``: products of tiles divided by their bounds.
 
 The array-namespace code in ``_terms`` says the same in a few lines for every library and is what
