@@ -9,6 +9,7 @@ import precision
 import search
 import speed
 import startup
+import storage
 import tables
 
 if __name__ == "__main__":
@@ -18,6 +19,7 @@ if __name__ == "__main__":
         memory,
         speed,
         search,
+        storage,
         candidates,
         damage,
         advice,

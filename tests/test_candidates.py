@@ -435,3 +435,20 @@ def test_a_missing_extra_says_how_to_install_it(monkeypatch, module, build):
 def refuse(name, module):
     if name == module:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize("certify", [True, False])
+def test_what_is_found_among_no_rows_is_proven(certify):
+    class Nothing:
+        exact = True
+
+        def __len__(self):
+            return 0
+
+        def propose(self, queries, count):
+            return np.empty((len(queries), count), int)
+
+    folded = candidates.fold(np.empty((0, WIDTH)))
+    found = candidates.search(np.ones((3, WIDTH)), folded, Nothing(), certify=certify)
+    assert found.indices.shape == (3, 0)
+    assert found.certified.tolist() == [certify] * 3

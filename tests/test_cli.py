@@ -203,6 +203,27 @@ def test_pairs_are_those_of_the_library(folder, vectors, source, how):
     assert named["pairs"][0]["i"] == f"row {truth.i[0]}"
 
 
+def test_no_queries_are_a_table_without_rows(folder):
+    run("index", "build", "v.npy", "index", "-q")
+    np.save("none.npy", np.empty((0, 16), np.float32))
+    run("search", "index", "none.npy", "-o", "hits.parquet")
+    table = pq.read_table("hits.parquet")
+    assert (table.num_rows, table.column_names) == (0, ["query", "rank", "id", "score"])
+    assert run("search", "index", "none.npy").stdout == "query\trank\tid\tscore\n"
+
+
+def test_what_cannot_be_read_or_written_is_named(folder):
+    run("index", "build", "v.npy", "index", "-q")
+    np.save("narrow.npy", np.zeros((5, 0), np.float32))
+    assert "narrow.npy: expected a matrix of numbers" in failed("index", "build", "narrow.npy", "x")
+    (folder / "ids.txt").write_bytes(b"\xff\xfe\n" * 300)
+    assert "ids.txt: expected text in UTF-8" in failed(
+        "index", "build", "v.npy", "x", "--ids", "ids.txt"
+    )
+    np.save("wide.npy", np.zeros((2, 17), np.float32))
+    assert "v[None, :]" not in failed("search", "index", "wide.npy")
+
+
 def test_no_pairs_are_a_table_without_rows(folder):
     run("pairs", "v.npy", "--threshold", 1.5, "-o", "pairs.parquet")
     assert pq.read_table("pairs.parquet").shape == (0, 3)
@@ -319,7 +340,9 @@ def test_a_wrong_output_is_refused_before_the_search(folder):
     assert "hits.csv: expected a .parquet or .jsonl file" in failed(
         "search", "A", "q.npy", "-o", "hits.csv"
     )
-    assert "No such file" in failed("search", "A", "q.npy", "-o", "no/hits.jsonl")
+    assert "no/hits.jsonl: expected a folder no, found none" in failed(
+        "search", "A", "q.npy", "-o", "no/hits.jsonl"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """An index: the same results as topk, whatever was added, removed, stored, saved and loaded."""
 
+import copy
 import json
 import os
+import pickle
 import random
 import shutil
 import signal
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 import recos
-from recos import METRICS, DamagedIndexError, Index, topk
+from recos import METRICS, DamagedIndexError, Index, _files, _segments, topk
 
 STORED = [("float32", False), ("float16", False), ("int8", False), ("int8", True)]
 
@@ -98,6 +100,21 @@ def test_results_do_not_depend_on_memory_and_threads(monkeypatch, memory, thread
     assert_same(Index(X).search(Q, 6, memory=memory), expected)
 
 
+@pytest.mark.parametrize("rank", [1, 5, 12])
+def test_results_do_not_depend_on_the_rank(tmp_path, rank):
+    X, Q = normal(1, 400, 12), normal(2, 5, 12)
+    index = Index(X, rank=rank)
+    assert index._shape.rank == rank
+    assert_same(index.search(Q, 6), topk(Q, X, 6))
+    built = Index.build(tmp_path / "built", [X], rank=rank)
+    assert built._shape.rank == rank
+    assert_same(built.search(Q, 6), topk(Q, X, 6))
+    Index(X[:0], rank=rank).save(tmp_path / "empty")
+    empty = Index.load(tmp_path / "empty")
+    empty.add(X)
+    assert empty._shape.rank == rank
+
+
 def test_an_index_keeps_a_copy():
     X = normal(1, 20, 4)
     index, before = Index(X), X.copy()
@@ -109,6 +126,7 @@ def test_nothing_is_found_in_nothing():
     index = Index(np.empty((0, 5), np.float32))
     assert len(index) == 0
     assert index.search(np.ones((3, 5)), 4).indices.shape == (3, 0)
+    assert index.search(np.ones((3, 5)), 4, where=np.zeros(0, bool)).indices.shape == (3, 0)
     index.add(np.ones((2, 5)))
     assert index.search(np.ones((3, 5)), 4).indices.tolist() == [[0, 1]] * 3
     assert index.search(np.empty((0, 5)), 4).scores.shape == (0, 2)
@@ -169,6 +187,59 @@ def test_removed_ids_can_be_added_again():
     index.remove("b")
     index.add(normal(2, 1, 3), ids=["b"])
     assert index.ids.tolist() == ["a", "c", "d", "e", "b"]
+
+
+def test_a_mask_says_which_rows_to_remove():
+    X = normal(1, 6, 3)
+    index = Index(X, ids=[1, 0, 5, 4, 7, 9])
+    index.remove([5])
+    assert index.remove(np.array([True, False, False, True, False])) == 2
+    assert index.ids.tolist() == [0, 4, 9]
+    assert index.remove(np.zeros(3, bool)) == 0
+    assert index.remove([]) == 0
+
+
+def test_ids_of_another_kind_remove_nothing():
+    for ids, wrong, match in (
+        (None, [3.0, 4.5], r"^remove: expected whole numbers or texts, got float64"),
+        (None, ["3"], r"^remove: expected whole numbers as the index has, got texts"),
+        (list("abcdef"), [1], r"^remove: expected texts as the index has, got whole numbers"),
+        (None, [True], r"^remove: expected a mask of 6 bools, got shape \(1,\)"),
+    ):
+        index = Index(normal(1, 6, 3), ids=ids)
+        with pytest.raises(ValueError, match=match):
+            index.remove(wrong)
+        assert len(index) == 6
+
+
+def test_an_addition_that_fails_changes_nothing():
+    index, X = Index(np.empty((0, 16), np.float32)), normal(1, 300, 16)
+    with pytest.raises(ValueError, match=r"^vectors: expected finite numbers, got .* in row 0"):
+        index.add(np.full((3, 16), np.nan, np.float32))
+    index.add(X)
+    assert index.ids[0] == 0
+    assert index._shape.rank == Index(X)._shape.rank
+    with pytest.raises(ValueError, match=r"^vectors: expected finite"):
+        index.add(np.full((1, 16), np.inf, np.float32), ids=[1000])
+    index.add(X[:1])
+    assert index.ids[-1] == 300
+
+
+def test_lists_of_objects_are_read_as_what_they_hold():
+    X = normal(1, 2, 3)
+    assert Index(X, ids=np.array(["b", "ä"], object)).ids.tolist() == ["b", "ä"]
+    assert Index(X, ids=np.array([4, 2], object)).ids.tolist() == [4, 2]
+    assert Index(X, ids=np.array(["b", "ä"], np.dtypes.StringDType())).ids.tolist() == ["b", "ä"]
+
+
+def test_an_index_is_copied_and_pickled(tmp_path):
+    X, Q = normal(1, 60, 5), normal(2, 3, 5)
+    Index(X).save(tmp_path / "index")
+    index = Index.load(tmp_path / "index")
+    for other in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index)):
+        other.add(X[:5])
+        assert (len(index), len(other)) == (60, 65)
+        assert_same(index.search(Q, 4), topk(Q, X, 4))
 
 
 def test_default_ids_go_on_after_those_that_were_removed():
@@ -288,13 +359,44 @@ def test_an_index_is_built_from_blocks(tmp_path, dtype, keep, with_ids):
     assert_same(Index.load(tmp_path / "index").search(Q, 5), expected.search(Q, 5))
 
 
+def test_numbers_that_follow_one_another_take_no_room(tmp_path, monkeypatch):
+    X, Q = normal(1, 60, 5), normal(2, 3, 5)
+    for name, ids, files in (("a", None, 0), ("b", np.arange(60) + 7, 0), ("c", None, 1)):
+        if name == "c":  # as folders were written before
+            monkeypatch.setattr(_segments, "_write_ids", _as_file)
+        index = Index(X, ids=ids)
+        index.save(tmp_path / name)
+        assert len(list((tmp_path / name).glob("*-ids.npy"))) == files
+        loaded = Index.load(tmp_path / name)
+        loaded.verify()
+        np.testing.assert_array_equal(loaded.ids, index.ids)
+        assert_same(loaded.search(Q, 4), index.search(Q, 4))
+    odd = np.array([2**63 - 1, -(2**63)])
+    assert Index(X[:2], ids=odd).ids.tolist() == odd.tolist()
+
+
+def _as_file(folder, token, ids):
+    return _files.write_array(folder, token, "ids", ids)
+
+
 def test_what_is_kept_beside_the_vectors_is_small(tmp_path):
-    for width, dtype in ((384, "float32"), (768, "float32"), (768, "float16"), (1024, "int8")):
+    for width, dtype, most in (
+        (184, "float32", 0.06),
+        (384, "float32", 0.06),
+        (768, "float32", 0.06),
+        (384, "float16", 0.06),
+        (768, "float16", 0.06),
+        (384, "int8", 0.13),
+        (1024, "int8", 0.06),
+        (100, "float32", 0.11),
+    ):
         folder = tmp_path / f"{width} {dtype}"
-        Index(normal(1, 20_000, width), dtype=dtype).save(folder)
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        vectors = 20_000 * width * (1 if dtype == "int8" else np.dtype(dtype).itemsize)
-        assert size < 1.06 * vectors + 500_000, (width, dtype, size / vectors)
+        Index(normal(1, 5_000, width), dtype=dtype).save(folder)
+        size = sum(path.stat().st_size for path in folder.glob("*.npy"))
+        vectors = 5_000 * width * (1 if dtype == "int8" else np.dtype(dtype).itemsize)
+        basis = [*folder.glob("*-even.npy"), *folder.glob("*-odd.npy")]  # once for all rows
+        size -= sum(path.stat().st_size for path in basis)
+        assert size < (1 + most) * vectors + 1000, (width, dtype, size / vectors)
 
 
 # --- Damage ---------------------------------------------------------------------------------------
@@ -364,10 +466,11 @@ def test_damage_says_which_file_and_what_to_do(tmp_path):
 def test_newer_formats_and_foreign_folders_are_named(tmp_path):
     saved(tmp_path / "index")
     manifest = tmp_path / "index" / "recos-index.json"
-    content = json.loads(manifest.read_bytes())
-    manifest.write_bytes(
-        json.dumps(content | {"version": 3}, sort_keys=True, indent=1).encode() + b"\n"
-    )
+    written = manifest.read_bytes()
+    manifest.write_bytes(written.replace(b'"version": 1', b'"version": 9'))
+    with pytest.raises(DamagedIndexError, match=r"not what was written"):
+        Index.load(tmp_path / "index")
+    manifest.write_bytes(_files.manifest_bytes(json.loads(written)["index"], 3))
     with pytest.raises(ValueError, match=r"expected format version 2 or older, got 3; install"):
         Index.load(tmp_path / "index")
     with pytest.raises(FileNotFoundError, match=r"expected a folder that Index\.save"):
@@ -436,7 +539,10 @@ def test_bad_vectors_ids_and_filters_are_refused():
         (lambda: Index(X, metric="l2"), r"^metric: expected one of recos, cos, decos, tanimoto"),
         (lambda: Index(X, ids=[1, 2, 3]), r"^ids: expected 4 whole numbers or texts, got shape"),
         (lambda: Index(X, ids=[1, 2, 2, 3]), r"^ids: expected each once, got .*2.* twice"),
-        (lambda: Index(X, ids=[0.5, 1, 2, 3]), r"^ids: expected 4 whole numbers or texts"),
+        (
+            lambda: Index(X, ids=[0.5, 1, 2, 3]),
+            r"^ids: expected whole numbers or texts, got",
+        ),
         (lambda: Index(X).add(X[:, :2]), r"^vectors: expected 3 components as the others, got 2"),
         (
             lambda: Index(X).add(X[:1], ids=[2]),
@@ -454,9 +560,20 @@ def test_bad_vectors_ids_and_filters_are_refused():
         (lambda: Index(X).search(X, where=[True]), r"^where: expected a mask of 4 bools"),
         (
             lambda: Index(X).search(X, where=["a"]),
-            r"^where: expected a mask or ids, which are",
+            r"^where: expected whole numbers as the index has, got texts",
         ),
         (lambda: Index(X).search(X, memory="x"), r"^memory: expected a positive number of bytes"),
+        (lambda: Index(X, rank=4), r"^rank: expected at most 3, as vectors are that wide, got 4"),
+        (lambda: Index(X, rank=0), r"^rank: expected a whole number of at least 1, got 0"),
+        (lambda: Index(X, rank=2, metric="cos"), r"^rank: expected None for cos, which does not"),
+        (lambda: Index(X, keep=True), r"^keep: expected dtype int8, got float32"),
+        (lambda: Index(X[:2], ids=np.uint64([2**63, 5])), r"^ids: expected whole numbers up to"),
+        (lambda: Index(X[:2], ids=[True, False]), r"^ids: expected whole numbers or texts, got"),
+        (lambda: Index(X[:2], ids=list("aa")), r"^ids: expected each once, got 'a' twice"),
+        (
+            lambda: Index(X[:1], ids=[2**63 - 1]).add(X[:1]),
+            r"^ids: expected ids of 1 rows after number 9223372036854775807, got none",
+        ),
         (lambda: Index(X).verify(), r"^verify: expected an index that was saved or loaded"),
     ]
     for call, match in cases:
@@ -470,12 +587,31 @@ def test_bad_blocks_are_refused(tmp_path):
         ([], r"^blocks: expected at least one block with rows, got none"),
         ([np.empty((0, 3))], r"^blocks: expected at least one block with rows, got none"),
         ([(np.array([1, 2, 3, 4]), X), X], r"^blocks: expected ids with each block or with none"),
-        ([(np.array([1, 2, 3, 3]), X)], r"^ids: expected each once, got .*3.* twice"),
+        ([(np.array([1, 2, 3, 3]), X)], r"^ids: expected each once, got 3 twice"),
+        ([([0, 1], X[:2]), (["a", "b"], X[2:])], r"^ids: expected whole numbers as the index has"),
+        ([([0, 1], X[:2]), ([5, 1], X[2:])], r"^ids: expected each once, got 1 twice"),
+        ([(X,)], r"^blocks: expected arrays, or pairs \(ids, array\), got a tuple of 1"),
+        ([X, np.full((2, 3), np.nan)], r"^vectors: expected finite numbers, .* in row 4"),
     ]
     for blocks, match in cases:
         with pytest.raises(ValueError, match=match):
             Index.build(tmp_path / "index", blocks)
-        assert not (tmp_path / "index" / "recos-index.json").exists()
+        assert not list((tmp_path / "index").iterdir())
+
+
+def test_blocks_that_fill_the_memory_are_checked_as_others(tmp_path, monkeypatch):
+    monkeypatch.setattr("recos.index.BLOCK", 1)
+    X = normal(1, 8, 3)
+    bad = X[:4].copy()
+    bad[3] = np.nan
+    for blocks, match in (
+        ([(np.arange(4), X[:4]), X[4:]], r"^blocks: expected ids with each block or with none"),
+        ([([0, 1], X[:2]), (["a", "b"], X[2:4])], r"^ids: expected whole numbers as the index has"),
+        ([X, bad], r"^vectors: expected finite numbers, got NaN or infinity in row 11"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Index.build(tmp_path / "index", blocks)
+        assert not list((tmp_path / "index").iterdir())
 
 
 def test_files_of_others_are_never_taken_for_those_of_an_index(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from oracle import exact, root
 
 from recos import METRICS
-from recos.profiles import Norms, Profiles, choose_rank, describe, fit
+from recos.profiles import Norms, Profiles, describe, fit, largest_rank
 
 DTYPES = [np.float32, np.float64]
 
@@ -251,10 +251,25 @@ def test_fitted_objects_can_be_pickled(name):
 
 
 @pytest.mark.parametrize(
-    ("width", "itemsize", "rank"), [(1, 4, 1), (64, 4, 8), (384, 4, 17), (768, 4, 32), (384, 2, 8)]
+    ("width", "itemsize", "rank"), [(1, 4, 1), (64, 4, 8), (384, 4, 19), (768, 4, 32), (384, 2, 8)]
 )
 def test_what_is_known_takes_little_of_the_room_of_a_row(width, itemsize, rank):
-    assert choose_rank(width, itemsize) == rank
+    assert largest_rank(width, itemsize) == rank
+
+
+def test_rows_have_the_coordinates_that_are_worth_it():
+    X = normal(1, 4000, 384, dtype=np.float32)
+    alike = np.sort(X[:1]) + 1e-4 * X  # nearly one profile
+    recos = METRICS["recos"]
+    assert fit(recos, alike).rank == 2  # its even and its odd part
+    assert fit(recos, X).rank == largest_rank(384, 4)
+    heavy = np.random.default_rng(2).standard_t(2, (4000, 1024))
+    assert fit(recos, heavy).rank > 16
+    even = 1 + normal(3, 4000, 768) / 4
+    chosen = fit(recos, even).rank
+    assert 1 <= chosen < largest_rank(768, 4)
+    more = [np.mean(Profiles.fit(even, r).transform(even).table[:, -1] ** 2) for r in (chosen, 32)]
+    assert more[0] - more[1] < 32 * (768 + 16) * 2.0**-24
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -285,3 +300,21 @@ def test_the_first_row_that_is_not_finite_is_named(bad, name):
     X[6000] = 3e38  # unknown, but finite
     with pytest.raises(ValueError, match=r"^X: expected finite numbers, .* in row 7011;"):
         describe(shape, X, X.dtype, name="X", first=10)
+
+
+@pytest.mark.parametrize("kind", ["float16", "int32", "fortran", "strided"])
+def test_rows_of_any_kind_are_described(kind):
+    X = np.random.default_rng(1).integers(-90, 90, (50, 64))
+    shape = Profiles.fit(X.astype(float), 5)
+    rows = {
+        "float16": X.astype(np.float16),
+        "int32": X.astype(np.int32),
+        "fortran": np.asfortranarray(X, np.float32),
+        "strided": np.repeat(X.astype(np.float32), 2, axis=1)[:, ::2],
+    }[kind]
+    expected = shape.transform(X.astype(np.float32))
+    np.testing.assert_allclose(
+        shape.transform(rows).table[:, :-1], expected.table[:, :-1], atol=1e-6
+    )
+    with pytest.raises(ValueError, match=r"^X: expected a matrix of shape \(n, 64\), got shape"):
+        shape.transform(rows[:, :10])

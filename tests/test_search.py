@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from recos import METRICS, TopK, mine_pairs, paired, range_search, recall, rerank, topk
+from recos import METRICS, TopK, _scan, mine_pairs, paired, range_search, recall, rerank, topk
 from recos._scan import make_corpus, search
 from recos._stores import Plain
 from recos.metrics import exact_scores
@@ -402,7 +402,7 @@ def test_no_row_finds_itself(metric):
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (3, 0)])
 def test_no_rows_give_no_results(n, m):
     found = topk(np.ones((n, 2)), np.ones((m, 2)))
-    assert found.scores.shape == found.indices.shape == (n, 0)
+    assert found.scores.shape == found.indices.shape == (n, m)
 
 
 # --- Errors -------------------------------------------------------------------------------------
@@ -667,3 +667,115 @@ def test_mining_needs_one_way_to_choose():
         mine_pairs(X, k=1, max_pairs=0)
     with pytest.raises(ValueError, match=r"^threshold: expected a finite number, got nan"):
         mine_pairs(X, threshold=np.nan)
+
+
+# --- What was wrong once --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 8, 16, 64])
+@pytest.mark.parametrize("width", [64, 128, 384, 768, 1024])
+def test_groups_of_queries_stay_large_and_fit_into_memory(monkeypatch, threads, width):
+    monkeypatch.setenv("RECOS_NUM_THREADS", str(threads))
+    for memory in (2**24, 2**27, 2**28):
+        groups, tile = _scan._plan(64 * threads, 200_000, width, 10, memory // threads)
+        group = groups[0].stop
+        assert (group, tile) == (1, 16) or (
+            group * (24 * width + 36 * tile) + 4 * width * tile <= memory // threads // 2
+        )
+        if memory // threads >= 2**23:
+            assert group == 64, (memory, tile)
+
+
+@pytest.mark.parametrize("width", [128, 384, 768])
+def test_two_threads_take_half_of_the_queries_each(monkeypatch, width):
+    monkeypatch.setenv("RECOS_NUM_THREADS", "2")
+    groups, tile = _scan._plan(1000, 200_000, width, 10, 2**26)
+    assert [group.stop for group in groups] == [500, 1000]
+    assert tile == 1048
+    assert len(_scan._plan(50_000, 3, width, 1, 2**22)[0]) <= 782  # few rows take no room
+
+
+def traced_peak(call):
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "how", [{"threshold": 0.5, "max_pairs": 100}, {"k": 100, "max_pairs": 100}]
+)
+def test_the_best_of_many_pairs_fit_into_memory(monkeypatch, how):
+    monkeypatch.setenv("RECOS_NUM_THREADS", "2")
+    X = 1 + 0.05 * normal(1, 800, 16)
+    expected = mine_pairs(X, **how)
+    peak = traced_peak(lambda: same_pairs(mine_pairs(X, **how, memory="8MiB"), expected))
+    assert peak <= 1.1 * 2**23, f"{peak / 2**23:.2f} of the budget"
+
+
+def same_pairs(found, expected):
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_many_queries_take_no_more_memory_than_allowed(monkeypatch):
+    monkeypatch.setenv("RECOS_NUM_THREADS", "2")
+    X, queries = normal(1, 500, 16), normal(2, 50_000, 16)
+    topk(queries[:100], X, 10)  # compile first
+    result = 50_000 * 10 * (8 + 4)
+    peak = traced_peak(lambda: topk(queries, X, 10, memory="16MiB"))
+    assert peak <= 1.1 * 2**24 + result, f"{(peak - result) / 2**24:.2f} of the budget"
+
+
+@pytest.mark.parametrize("memory", ["64kB", "256MiB"])
+def test_pairs_of_float16_rows_are_ordered_in_float64(memory):
+    X = (1 + 0.05 * normal(1, 300, 32)).astype(np.float16)
+    found = mine_pairs(X, k=3, metric="cos", max_pairs=20, memory=memory)
+    expected = mine_pairs(X.astype(float), k=3, metric="cos", max_pairs=20)
+    assert found.scores.dtype == np.float16
+    np.testing.assert_array_equal(found.i, expected.i)
+    np.testing.assert_array_equal(found.j, expected.j)
+
+
+def test_a_query_that_the_filter_leaves_nothing_misses_its_place():
+    X = normal(1, 3, 6)
+    found = topk(X, X, 1, where=[0], exclude_self=True)
+    assert found.indices.tolist() == [[-1], [0], [0]]
+    assert found.scores[0, 0] == -np.inf
+    two = topk(X, X, 5, where=[0, 2], exclude_self=True)
+    assert two.indices[:, 1].tolist()[::2] == [-1, -1]
+    assert set(two.indices[1].tolist()) == {0, 2}
+
+
+def test_results_for_no_queries_have_as_many_columns_as_others():
+    X = normal(1, 20, 6)
+    assert topk(X[:0], X, 10).indices.shape == (0, 10)
+    assert rerank(X[:0], X, k=10).indices.shape == (0, 10)
+
+
+def test_recall_counts_no_row_that_is_missing_in_the_truth():
+    truth = TopK(np.array([[0.9, -np.inf]]), np.array([[4, -1]]))
+    assert recall(TopK(np.array([[0.1, -np.inf]]), np.array([[7, -1]])), truth) == 0
+    assert recall(TopK(np.array([[0.9, 0.1]]), np.array([[4, 7]])), truth) == 1
+    assert recall([[7, 4]], truth) == 1
+    assert recall([[7, -1]], truth) == 0
+
+
+def test_recall_compares_names():
+    truth = TopK(np.array([[0.9, 0.8]]), np.array([["a", "b"]]))
+    assert recall(truth, truth) == 1
+    assert recall([["b", "c"]], truth) == 0.5
+    assert recall([["b", "b"]], truth) == 0.5
+
+
+def test_a_threshold_is_compared_with_the_scores_that_are_reported():
+    X = normal(1, 400, 64).astype(np.float32)
+    Y = (X + 1e-5 * normal(2, 400, 64)).astype(np.float32)
+    found = range_search(X, Y, 1.0, metric="cos")
+    assert len(found.i)
+    assert (found.scores == 1).all()
+    exact = exact_scores(METRICS["cos"], X[found.i], Y[found.j])
+    assert ((exact < 1) & (exact > 1 - 1e-7)).all()
+    assert not len(range_search(X.astype(float), Y.astype(float), 1.0, metric="cos").i)

@@ -12,13 +12,15 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from recos._blocks import run_blocks
+
+Result = TypeVar("Result")
 
 MANIFEST = "recos-index.json"
 VERSION = 2  # of an index with a transform; others are written as 1, which older readers know
@@ -33,6 +35,8 @@ class DamagedIndexError(ValueError):
 
 def make_folder(folder: Path) -> None:
     """Make a folder for an index, unless it holds something else."""
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder}: expected a folder, found a file; choose another path")
     folder.mkdir(parents=True, exist_ok=True)
     others = [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]
     if others:
@@ -137,16 +141,36 @@ def _checksums(path: Path) -> list[int]:
     return [size, *run_blocks(checksum, range(0, size, _CHUNK))]
 
 
-def write_manifest(folder: Path, content: dict[str, Any]) -> None:
-    """Take files into use, and remove those that are no longer."""
-    beside = folder / f"{MANIFEST}.{os.getpid()}.new"
+def write_manifest(folder: Path, content: dict[str, Any]) -> bytes:
+    """Take files into use, remove those that are no longer, and return the manifest."""
+    beside, manifest = folder / f"{MANIFEST}.{os.getpid()}.new", manifest_bytes(content)
     with beside.open("wb") as file:
-        file.write(_manifest_bytes(content))
+        file.write(manifest)
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, folder / MANIFEST)
     sync_folder(folder)
     remove_unused(folder, content)
+    return manifest
+
+
+def manifest_in(folder: Path) -> bytes:
+    """Return the manifest of a folder, nothing where there is none."""
+    try:
+        return (folder / MANIFEST).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def read_with_files(folder: Path, read: Callable[[dict[str, Any]], Result]) -> Result:
+    """Return what is read of a folder, again where another took its place meanwhile."""
+    while True:
+        content = read_manifest(folder)
+        try:
+            return read(content)
+        except (DamagedIndexError, FileNotFoundError):
+            if manifest_in(folder) == manifest_bytes(content):
+                raise
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -163,21 +187,22 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         version, content = found["version"], found["index"]
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedIndexError(f"{path}: not a manifest ({error}); {_REMEDY}") from error
-    newer = isinstance(version, int) and version > VERSION
-    if newer and data == _manifest_bytes(content, version):
+    if isinstance(version, int) and version > VERSION and data == manifest_bytes(content, version):
         raise ValueError(
             f"{path}: expected format version {VERSION} or older, got {version}; install a newer "
             "recos"
         )
-    if data != _manifest_bytes(content):
+    if data != manifest_bytes(content):
         raise DamagedIndexError(f"{path}: not what was written; {_REMEDY}")
     return dict(content)
 
 
-def _manifest_bytes(content: dict[str, Any], version: int | None = None) -> bytes:
+def manifest_bytes(content: dict[str, Any], version: int | None = None) -> bytes:
+    """Return a manifest as it is written."""
     version = version or (VERSION if "transform" in content else 1)
     body = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    found = {"format": "recos index", "version": version, "checksum": zlib.crc32(body.encode())}
+    signed = body if version == 1 else f"{version} {body}"  # a flipped bit makes no other version
+    found = {"format": "recos index", "version": version, "checksum": zlib.crc32(signed.encode())}
     return json.dumps(found | {"index": content}, sort_keys=True, indent=1).encode() + b"\n"
 
 

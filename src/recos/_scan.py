@@ -25,6 +25,7 @@ from recos.metrics import Metric, exact_scores
 from recos.profiles import Features, Norms, Profiles
 
 _QUERIES = 512  # that a thread takes at a time, at most
+_GROUP = 64  # queries that it takes where there is room for tiles of _FIRST rows beside them
 _PRODUCTS = 2**19  # numbers of a tile of products, which then stays in the cache
 _TILE = 1024, 2**14  # rows of a tile, at least and at most
 _FIRST = 256  # rows of the first tile, which nothing is ruled out of
@@ -33,6 +34,8 @@ _CLOSE = 0.003  # how much more of the square of the residual a few features may
 # would have been faster.
 _START, _AGAIN = 1024, 0.02
 _SCORED = 2**17  # numbers of each side that are scored at a time
+_LISTED = 2**15  # candidates that are scored and ordered at a time
+_MERGED = 2**15  # results that are merged at a time
 
 
 class Found(NamedTuple):
@@ -96,44 +99,67 @@ def search(
     Memory is in bytes, and what the threads may hold.
     """
     size, threads = len(corpus.features.over), count_threads()
-    groups, tile = _plan(len(queries), queries.shape[1], k, memory // threads)
+    groups, tile = _plan(len(queries), size, queries.shape[1], k, memory // threads)
     shares = spans(size, max(_FIRST, -(-size // -(-threads // len(groups)))))
     jobs = [(group, share) for group in groups for share in shares]
+    best, alone = Found.none(len(queries), k), len(shares) == 1
 
-    def work(job: tuple[slice, slice]) -> Found:
+    def put(group: slice, found: Found) -> None:
+        for whole, part in zip(best, found, strict=True):
+            whole[group] = part
+
+    def work(job: tuple[slice, slice]) -> Found | None:
         group, share = job
         mine = np.full(len(queries[group]), -1) if own is None else own[group]
         some = np.ascontiguousarray(queries[group])
-        return _best(metric, some, corpus, k, mine, share, tile)
+        found = _best(metric, some, corpus, k, mine, share, tile)
+        if not alone:
+            return found
+        put(group, found)
+        return None
 
     found = run_blocks(work, jobs, Progress(len(jobs), f"search {metric.name}", progress))
-    step = len(shares)
-    parts = [merge(found[at : at + step], k) for at in range(0, len(found), step)]
-    return Found(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+    if not alone:
+        parts = [part for part in found if part is not None]
+        for at, group in enumerate(groups):
+            put(group, merge(parts[at * len(shares) : (at + 1) * len(shares)], k))
+    return best
 
 
-def _plan(queries: int, width: int, k: int, memory: int) -> tuple[list[slice], int]:
-    """Return groups of queries, and how many rows make a tile."""
-    group = max(1, min(_QUERIES, -(-queries // count_threads())))
+def _plan(queries: int, size: int, width: int, k: int, memory: int) -> tuple[list[slice], int]:
+    """Return groups of queries, and how many rows make a tile.
 
-    def tile() -> int:
-        return max(min(max(_PRODUCTS // group, _TILE[0]), _TILE[1]), k)
+    Groups are kept large while tiles can become smaller: what is done once for a tile costs little
+    beside its products, and products of few queries at a time cost far more each.
+    """
+    group, half = max(1, min(_QUERIES, -(-queries // count_threads()))), memory // 2
 
-    # Of each query: itself in three kinds, products, candidates; of each row: itself as float32.
-    while group > 1 and group * (24 * width + 36 * tile()) + 4 * width * tile() > memory // 2:
+    def fits(least: int) -> bool:
+        # Of a query: itself in three kinds, products, candidates; of a row: itself as float32.
+        tile = max(min(least, size), k)
+        return group * (24 * width + 36 * tile) + 4 * width * tile <= half
+
+    while group > _GROUP and not fits(_TILE[0]):
+        group = max(_GROUP, group // 2)
+    while group > 1 and not fits(_FIRST):
         group //= 2
-    room = memory // 2 // (36 * group + 4 * width)
-    return spans(queries, group), max(k, 16, min(tile(), room))
+    room = (half - 24 * width * group) // (36 * group + 4 * width)
+    tile = min(max(_PRODUCTS // group, _TILE[0]), _TILE[1], room)
+    return spans(queries, group), max(k, 16, tile)
 
 
 def merge(parts: list[Found], k: int) -> Found:
     """Return the best of what was found in parts of the rows."""
     if len(parts) == 1:
         return parts[0]
-    scores, indices = (np.hstack([part[field] for part in parts]) for field in (0, 1))
-    order = np.lexsort((indices, -scores), axis=1)[:, :k]
-    scores, indices = (np.take_along_axis(x, order, axis=1) for x in (scores, indices))
-    return Found(scores, indices, np.sum([part.scored for part in parts], axis=0))
+    best = Found.none(len(parts[0].scores), k)
+    best.scored[:] = np.sum([part.scored for part in parts], axis=0)
+    for some in spans(len(best.scores), max(1, _MERGED // k)):
+        scores, indices = (np.hstack([part[field][some] for part in parts]) for field in (0, 1))
+        order = np.lexsort((indices, -scores), axis=1)[:, :k]
+        best.scores[some] = np.take_along_axis(scores, order, axis=1)
+        best.indices[some] = np.take_along_axis(indices, order, axis=1)
+    return best
 
 
 class _Queries(NamedTuple):
@@ -215,12 +241,15 @@ def _best(
             rows[done, :k], uppers[done, :k] = best.indices[0], limits
             heaps[done], counts[done] = limits[::-1], k
             scored[done] += best.scored[0]
-    lists = [
-        row[:count][upper[:count] >= heap[0]]
-        for row, upper, count, heap in zip(rows, uppers, counts, heaps, strict=True)
-    ]
-    found = _scored(metric, queries, corpus, k, lists)
-    return found._replace(scored=found.scored + scored)
+    found = Found.none(len(unit), k)._replace(scored=scored)
+    step = len(unit) if counts.sum() <= _LISTED else max(1, _LISTED // int(counts.max()))
+    for part in spans(len(unit), step):
+        listed = zip(rows[part], uppers[part], counts[part], heaps[part], strict=True)
+        lists = [row[:count][upper[:count] >= heap[0]] for row, upper, count, heap in listed]
+        best = _scored(metric, queries[part], corpus, k, lists)
+        found.scores[part], found.indices[part] = best.scores, best.indices
+        found.scored[part] += best.scored
+    return found
 
 
 def _scored(

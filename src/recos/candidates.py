@@ -240,7 +240,7 @@ def search(
     k = min(read_k(k), len(stored))
     count = min(len(stored), int(np.ceil(overfetch * k)))
     scores, indices = np.full((len(rows), k), -np.inf), np.full((len(rows), k), -1)
-    certified, open_ = np.zeros(len(rows), bool), np.arange(len(rows) if k else 0)
+    certified, open_ = np.full(len(rows), certify and not k), np.arange(len(rows) if k else 0)
     unit = unit_rows(rows, given.dtype, "queries")
     certain = certify and engine.exact
     levels = np.full(len(rows), folded.level if folded else 0.0)

@@ -11,33 +11,37 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from recos import _files
 from recos._arrays import on_host, read
-from recos._blocks import parse_memory, run_blocks, spans
-from recos._scan import Corpus, Found, make_corpus, merge, search
-from recos._stores import Codes, Plain, Store, encode
-from recos.metrics import Metric, Weights, find_metric
-from recos.profiles import Features, Norms, Profiles, choose_rank, describe, fit
+from recos._blocks import parse_memory, spans
+from recos._ids import check_kind, check_unique, next_ids, read_ids
+from recos._scan import Found, make_corpus, merge, search
+from recos._segments import (
+    BLOCK,
+    Segment,
+    alive_blocks,
+    described,
+    opened,
+    read_shape,
+    read_transform,
+    write_blocks,
+    write_shape,
+    write_transform,
+    written,
+)
+from recos._stores import Codes, Plain
+from recos.metrics import Metric, find_metric
+from recos.profiles import Features, Norms, Profiles, describe, fit
 from recos.search import TopK, check_finite_rows, give_back, read_k
 from recos.transforms import Transform, find_transform, unfitted
 
 DTYPES = ("float32", "float16", "int8")
-_BLOCK = 2**25  # bytes of rows that are read, described and written at a time
 _SELECTIVE = 8  # a filter that leaves less than one row in so many is searched by itself
 _MOST_SEGMENTS = 8  # that a saved index has before it is written anew as one
-
-
-class _Segment(NamedTuple):
-    """Some rows: where they lie, their ids, which of them are still there, and their files."""
-
-    corpus: Corpus
-    ids: np.ndarray
-    alive: np.ndarray
-    files: dict[str, Any]
 
 
 class Index:
@@ -56,6 +60,9 @@ class Index:
         stored. By default float16 stays what it is, and everything else becomes float32.
     keep : bool
         Whether int8 codes only screen, and a float32 copy of the rows is kept to score with.
+    rank : int, optional
+        For recos alone: how many coordinates to keep of each sorted row, which rule rows out. By
+        default the first rows say how many are worth it, within 6 % of the room of wide rows.
     transform : str or Transform, optional
         What to do with rows before they are stored, and with queries: a fitted transform of
         `recos.transforms`, or one that is to learn from ``vectors``. It is kept with the index.
@@ -79,21 +86,25 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        rank: int | None = None,
         transform: str | Transform | None = None,
     ) -> None:
         self.metric = find_metric(metric)
         rows = _read_vectors(vectors)
         self.dtype = _read_dtype(dtype, rows)
         self.width = rows.shape[1]
+        if keep and self.dtype != "int8":
+            raise ValueError(f"keep: expected dtype int8, got {self.dtype}: its rows are kept")
+        self._keep, self._rank = keep, _read_rank(rank, self.metric, self.width)
         self.transform = None if transform is None else _learnt(transform, rows)
         self._transform_files: dict[str, Any] = {}
-        self._keep = keep
         self._lock = threading.Lock()
         self._folder: Path | None = None
+        self._manifest = b""  # of the folder, as it was last read or written
         self._shape_files: dict[str, Any] = {}
         self._next_id = 0
         self._shape: Profiles | Norms | None = None  # fitted to the first rows
-        self._segments: tuple[_Segment, ...] = ()
+        self._segments: tuple[Segment, ...] = ()
         self.add(rows, ids=ids)
 
     def __len__(self) -> int:
@@ -155,10 +166,10 @@ class Index:
         rows = np.ascontiguousarray(given.arrays[0], given.dtype)
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ValueError(
-                f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}; a "
-                "single vector v is the matrix v[None, :]"
+                f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}"
+                + ("; a single vector v is the matrix v[None, :]" if rows.ndim == 1 else "")
             )
-        check_finite_rows(rows, "queries", np.arange(len(rows)))
+        check_finite_rows(rows, "queries")
         rows = self._transformed(rows, "queries")
         masks = _masks(segments, where)
         k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
@@ -192,7 +203,12 @@ class Index:
         with self._lock:
             names = self._read_ids(ids, len(rows))
             if len(rows):
-                segment = self._make_segment(rows, names)
+                shape = self._shape or self._fitted(rows)
+                store, features = described(shape, self.dtype, self._keep, rows)
+                corpus = make_corpus(store, shape, features)
+                segment = Segment(corpus, names, np.ones(len(names), bool), {})
+                # Nothing has changed until here, where nothing can fail any more.
+                self._shape, self._next_id = shape, _next_id(self._next_id, names)
                 self._segments = (*self._segments, segment)
 
     def remove(self, ids: Any, /) -> int:
@@ -200,13 +216,14 @@ class Index:
 
         Parameters
         ----------
-        ids : array of int or of str
-            Names of rows; those that are not there are passed over.
+        ids : array of int or of str, or of bool
+            Names of rows, and those that are not there are passed over; or a mask of the rows to
+            remove, in the order of `ids`.
         """
-        gone = np.atleast_1d(np.asarray(ids))
         with self._lock:
             before = len(self)
-            self._segments = tuple(_without(segment, gone) for segment in self._segments)
+            masks = _masks(self._segments, ids, "remove")
+            self._segments = tuple(map(_without, self._segments, masks))
             return before - len(self)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
@@ -214,63 +231,73 @@ class Index:
 
         Files are written beside those in use and taken into use by one rename, so whatever happens
         the folder holds the index before or after. Many segments, or many removed rows, are written
-        anew as one.
+        anew as one. Another index in the folder is replaced, but not one that was written there
+        since this one was loaded from or saved to it: that raises a FileExistsError.
         """
         folder = Path(path).resolve()
         _files.make_folder(folder)
         with self._lock:
-            segments = self._segments
+            known, segments = self._is_in(folder), self._segments
             dead = sum(len(segment.ids) for segment in segments) - len(self)
             if not len(self):
                 segments = ()
             elif len(segments) > _MOST_SEGMENTS or 4 * dead > len(self) + dead:
                 shape = segments[0].corpus.shape
-                blocks = (block for segment in segments for block in _alive_blocks(segment))
-                entries = _write_blocks(folder, shape, self.dtype, self._keep, blocks)
-                segments = (_opened(folder, entries, shape, mmap=True),)
-            elif folder != self._folder:
+                blocks = (block for segment in segments for block in alive_blocks(segment))
+                entries = write_blocks(folder, shape, self.dtype, self._keep, blocks)
+                segments = (opened(folder, entries, shape, mmap=True),)
+            elif not known:
                 segments = tuple(segment._replace(files={}) for segment in segments)
-            self._segments = tuple(_written(folder, segment) for segment in segments)
-            if folder != self._folder:
-                self._write_shape(folder)
-                self._write_transform(folder)
-            self._folder = folder
-            _files.write_manifest(folder, self._content())
+            segments = tuple(written(folder, segment) for segment in segments)
+            shape_files = self._shape_files if known else write_shape(folder, self._shape)
+            changes = self._transform_files if known else write_transform(folder, self.transform)
+            content = self._content(segments, shape_files, changes)
+            self._manifest = _files.write_manifest(folder, content)
+            self._folder, self._segments = folder, segments
+            self._shape_files, self._transform_files = shape_files, changes
 
-    def _write_shape(self, folder: Path) -> None:
-        if isinstance(self._shape, Profiles):
-            token = _files.new_token()
-            self._shape_files = {
-                name: _files.write_array(folder, token, name, array)
-                for name, array in self._shape._asdict().items()
-            }
+    def _is_in(self, folder: Path) -> bool:
+        """Return whether a folder holds the files of this index; raise where others replaced them.
 
-    def _write_transform(self, folder: Path) -> None:
-        if self.transform is not None:
-            self._transform_files = _stored(folder, _files.new_token(), self.transform.to_dict())
+        Nobody is asked to keep their hands off a folder: what is there now is compared with what
+        was last read or written, and files that were deleted are written again.
+        """
+        if folder != self._folder:
+            return False
+        found = _files.manifest_in(folder)
+        if found and found != self._manifest:
+            raise FileExistsError(
+                f"{folder}: expected the index that this one was loaded from or saved to, found "
+                "one that was written since; save to another folder, or load it and change that"
+            )
+        entries = [self._shape_files, self._transform_files]
+        files = _files.files_in(entries + [segment.files for segment in self._segments])
+        return bool(found) and all((folder / entry["file"]).is_file() for entry in files)
 
-    def _transformed(self, rows: np.ndarray, name: str) -> np.ndarray:
+    def _transformed(self, rows: np.ndarray, name: str, first: int = 0) -> np.ndarray:
         """Return rows as they are stored and compared."""
         if self.transform is None:
             return rows
-        check_finite_rows(rows, name, np.arange(len(rows)))
+        check_finite_rows(rows, name, np.arange(first, first + len(rows)))
         wide = rows.dtype == np.float64 or (rows.dtype.kind in "iu" and rows.dtype.itemsize > 2)
         changed: np.ndarray = self.transform.transform(
             rows.astype(np.float64 if wide else np.float32, copy=False)
         )
         return changed
 
-    def _content(self) -> dict[str, Any]:
+    def _content(
+        self, segments: tuple[Segment, ...], shape_files: dict[str, Any], changes: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return what the manifest says."""
-        transform = {"transform": self._transform_files} if self._transform_files else {}
-        return transform | {
+        return ({"transform": changes} if changes else {}) | {
             "metric": self.metric.name,
             "dtype": self.dtype,
             "keep": self._keep,
+            "rank": self._rank,
             "width": self.width,
             "next": self._next_id,
-            "shape": self._shape_files or (self._shape and self._shape._asdict()),
-            "segments": [segment.files for segment in self._segments],
+            "shape": shape_files or (self._shape and self._shape._asdict()),
+            "segments": [segment.files for segment in segments],
         }
 
     @classmethod
@@ -286,23 +313,24 @@ class Index:
             not fit into memory. Otherwise everything is read and compared with its checksums.
         """
         folder = Path(path).resolve()
-        content = _files.read_manifest(folder)
+        return _files.read_with_files(folder, lambda found: cls._opened(folder, found, mmap))
+
+    @classmethod
+    def _opened(cls, folder: Path, content: dict[str, Any], mmap: bool) -> Index:
         index = cls.__new__(cls)
+        index._manifest = _files.manifest_bytes(content)
         index.metric, index.dtype = find_metric(content["metric"]), content["dtype"]
         index.width, index._keep = content["width"], content["keep"]
+        index._rank = content.get("rank")
         index._lock, index._folder = threading.Lock(), folder
         index._next_id = content["next"]
         index._transform_files = content.get("transform", {})
-        index.transform = (
-            Transform.from_dict(_restored(folder, index._transform_files))
-            if index._transform_files
-            else None
-        )
+        index.transform = read_transform(folder, index._transform_files)
         found = content["shape"]  # None where there never were rows
         index._shape_files = found if found and "even" in found else {}
-        index._shape = shape = _read_shape(folder, found) if found else None
+        index._shape = shape = read_shape(folder, found) if found else None
         index._segments = tuple(
-            _opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
+            opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
         )
         return index
 
@@ -316,6 +344,7 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        rank: int | None = None,
         transform: str | Transform | None = None,
     ) -> Index:
         """Write an index of rows that come in blocks and need never be in memory together.
@@ -326,7 +355,7 @@ class Index:
             The folder to write.
         blocks : iterable of array, shape (n, d), or of pairs (ids, array)
             The rows.
-        metric, dtype, keep, transform
+        metric, dtype, keep, rank, transform
             As for `Index`. A transform that has learnt nothing learns from the first 32 MiB of
             rows: where they are not like the others, pass one that is fitted.
 
@@ -343,23 +372,30 @@ class Index:
             raise ValueError("blocks: expected at least one block with rows, got none")
         learnt = None if transform is None else _learnt(transform, first)
         dtype = dtype or _read_dtype(None, first)
-        index = cls(first[:0], metric=metric, dtype=dtype, keep=keep, transform=learnt)
+        index = cls(first[:0], metric=metric, dtype=dtype, keep=keep, rank=rank, transform=learnt)
         first = index._transformed(first, "vectors")
-        shape = index._fitted(first)
+        index._shape = shape = index._fitted(first)
+
+        def name_rows(ids: Any, count: int) -> np.ndarray:
+            found = index._read_ids(ids, count)
+            index._next_id = _next_id(index._next_id, found)
+            return found
 
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            yield index._read_ids(names, len(first)), first
+            yield name_rows(names, len(first)), first
+            count = len(first)
             for ids, rows in pairs:
                 _check_width(rows, index.width)
-                yield index._read_ids(ids, len(rows)), index._transformed(rows, "vectors")
+                yield name_rows(ids, len(rows)), index._transformed(rows, "vectors", count)
+                count += len(rows)
 
-        files = _write_blocks(folder, shape, index.dtype, keep, named())
-        segment = _opened(folder, files, shape, mmap=True)
-        _check_unique(segment.ids)
+        files = write_blocks(folder, shape, index.dtype, keep, named())
+        segment = opened(folder, files, shape, mmap=True)
         index._segments, index._folder = (segment,), folder
-        index._write_shape(folder)
-        index._write_transform(folder)
-        _files.write_manifest(folder, index._content())
+        index._shape_files = write_shape(folder, shape)
+        index._transform_files = write_transform(folder, index.transform)
+        content = index._content(index._segments, index._shape_files, index._transform_files)
+        index._manifest = _files.write_manifest(folder, content)
         return index
 
     def verify(self) -> None:
@@ -368,8 +404,13 @@ class Index:
             raise ValueError(
                 "verify: expected an index that was saved or loaded, got one in memory"
             )
-        for entry in _files.files_in(_files.read_manifest(self._folder)):
-            _files.check_array(self._folder, entry)
+        folder = self._folder
+
+        def check(content: dict[str, Any]) -> None:
+            for entry in _files.files_in(content):
+                _files.check_array(folder, entry)
+
+        _files.read_with_files(folder, check)
 
     @property
     def _itemsize(self) -> int:
@@ -377,87 +418,80 @@ class Index:
 
     def _fitted(self, rows: np.ndarray) -> Profiles | Norms:
         """Return what gives the features of rows, fitted to the first that there are."""
-        if self._shape is None:
-            self._shape = fit(self.metric, rows, choose_rank(rows.shape[1], self._itemsize))
-        return self._shape
-
-    def _make_segment(self, rows: np.ndarray, ids: np.ndarray) -> _Segment:
-        shape = self._fitted(rows)
-        store, features = _described(shape, self.dtype, self._keep, rows)
-        return _Segment(make_corpus(store, shape, features), ids, np.ones(len(ids), bool), {})
+        return fit(self.metric, rows, self._rank, self._itemsize)
 
     def _read_ids(self, ids: Any, count: int) -> np.ndarray:
         """Return the names of rows to be added, and check them."""
         kind = next((segment.ids.dtype.kind for segment in self._segments), None)
-        if ids is None:
-            if kind == "U":
-                raise ValueError("ids: expected names as the index has, got none")
-            names = np.arange(self._next_id, self._next_id + count)
-        else:
-            names = np.asarray(ids)
-        if names.shape != (count,) or (count and names.dtype.kind not in "iuU"):
+        if ids is None and kind == "U":
+            raise ValueError("ids: expected names as the index has, got none")
+        names = next_ids(self._next_id, count) if ids is None else read_ids(ids)
+        if names.shape != (count,):
             raise ValueError(
-                f"ids: expected {count} whole numbers or texts, got shape {names.shape} of "
-                f"{names.dtype}"
+                f"ids: expected {count} whole numbers or texts, got shape {names.shape}"
             )
-        names = names if names.dtype.kind == "U" else names.astype(np.int64)
-        if kind is not None and kind != names.dtype.kind:
-            raise ValueError(f"ids: expected {_KINDS[kind]} as the index has, got {names.dtype}")
-        _check_unique(names)
+        check_kind(names, kind)
+        check_unique(names)
         for segment in self._segments:
             known = names[np.isin(names, segment.ids[segment.alive])]
             if len(known):
                 raise ValueError(
-                    f"ids: expected new ones, got {known[0]!r}, which is there; remove it first"
+                    f"ids: expected new ones, got {known[0].item()!r}, which is there; remove it "
+                    "first"
                 )
-        if count and names.dtype.kind == "i":
-            self._next_id = max(self._next_id, int(names.max()) + 1)
         return names
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle holds: rows are read into it."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
 
-_KINDS = {"U": "texts", "i": "whole numbers"}
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, with a lock of its own."""
+        vars(self).update(state, _lock=threading.Lock())
 
 
-def _without(segment: _Segment, gone: np.ndarray) -> _Segment:
-    """Return a segment without some ids, itself where it has none of them."""
-    alive = segment.alive & ~np.isin(segment.ids, gone)
-    if alive.sum() == segment.alive.sum():
+def _next_id(least: int, ids: np.ndarray) -> int:
+    """Return the number after all that there were."""
+    return max(least, int(ids.max()) + 1) if ids.dtype.kind == "i" and len(ids) else least
+
+
+def _without(segment: Segment, gone: np.ndarray) -> Segment:
+    """Return a segment without some rows, itself where there is none of them."""
+    if not gone.any():
         return segment
     files = {name: x for name, x in segment.files.items() if name != "alive"}
-    return segment._replace(alive=alive, files=files)
+    return segment._replace(alive=segment.alive & ~gone, files=files)
 
 
-def _masks(segments: tuple[_Segment, ...], where: Any) -> list[np.ndarray]:
-    """Return which rows of each segment may be found."""
+def _masks(segments: tuple[Segment, ...], where: Any, name: str = "where") -> list[np.ndarray]:
+    """Return which rows of each segment are meant by a mask or by ids."""
     if where is None:
         return [segment.alive for segment in segments]
-    chosen = np.asarray(where)
+    chosen = np.atleast_1d(np.asarray(where))
     counts = [int(segment.alive.sum()) for segment in segments]
     if chosen.dtype == bool:
         if chosen.shape != (sum(counts),):
             raise ValueError(
-                f"where: expected a mask of {sum(counts)} bools, got shape {chosen.shape}"
+                f"{name}: expected a mask of {sum(counts)} bools, got shape {chosen.shape}"
             )
-        masks = []
-        for segment, part in zip(segments, np.split(chosen, np.cumsum(counts)[:-1]), strict=True):
+        masks, start = [], 0
+        for segment, count in zip(segments, counts, strict=True):
             mask = segment.alive.copy()
-            mask[mask] = part
+            mask[mask] = chosen[start : start + count]
             masks.append(mask)
+            start += count
         return masks
-    if (
-        chosen.size
-        and segments
-        and chosen.dtype.kind.replace("u", "i") != segments[0].ids.dtype.kind
-    ):
-        kind = _KINDS[segments[0].ids.dtype.kind]
-        raise ValueError(f"where: expected a mask or ids, which are {kind}, got {chosen.dtype}")
-    return [segment.alive & np.isin(segment.ids, chosen) for segment in segments]
+    ids = read_ids(chosen, name)
+    if not ids.size:
+        return [np.zeros(len(segment.ids), bool) for segment in segments]
+    check_kind(ids, segments[0].ids.dtype.kind if segments else None, name)
+    return [segment.alive & np.isin(segment.ids, ids) for segment in segments]
 
 
 def _search_segment(
     metric: Metric,
     rows: np.ndarray,
-    segment: _Segment,
+    segment: Segment,
     mask: np.ndarray,
     k: int,
     memory: int,
@@ -485,109 +519,6 @@ def _search_segment(
     return found[0]
 
 
-def _described(
-    shape: Profiles | Norms, dtype: str, keep: bool, rows: np.ndarray
-) -> tuple[Store, Features]:
-    """Return a copy of rows, or codes of them, and what is known of it."""
-    real = np.dtype(np.float32)  # which holds float16 exactly
-    copies = np.empty(rows.shape, np.float16 if dtype == "float16" else real)
-    if copies.itemsize < rows.itemsize:
-        _check_fits(rows, copies.dtype)
-    features = describe(shape, rows, real, name="vectors", out=copies)
-    if dtype != "int8":
-        return Plain(copies, real), features
-    parts = run_blocks(lambda part: encode(copies[part]), spans(len(rows), 2**10))
-    codes, scales, lost = (np.concatenate(fields) for fields in zip(*parts, strict=True))
-    if keep:  # the product with the codes is off by what they lost
-        error = 1.02 * features.error + lost * features.over * 1.001
-        return Codes(codes, scales, copies), features._replace(error=error.astype(np.float32))
-    store = Codes(codes, scales)
-    return store, describe(shape, store.exact(np.arange(len(rows))), real, name="vectors")
-
-
-def _check_fits(rows: np.ndarray, dtype: np.dtype) -> None:
-    if (np.abs(rows[np.isfinite(rows)]) > np.finfo(dtype).max).any():
-        raise ValueError(
-            f"vectors: expected numbers that fit into {dtype}, got larger ones; scale them, or "
-            "store them in more digits"
-        )
-
-
-def _alive_blocks(segment: _Segment) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    which = np.flatnonzero(segment.alive)
-    store = segment.corpus.store
-    for part in spans(len(which), max(1, _BLOCK // (4 * store.width))):
-        yield segment.ids[which[part]], store.exact(which[part])
-
-
-def _write_blocks(
-    folder: Path,
-    shape: Profiles | Norms,
-    dtype: str,
-    keep: bool,
-    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
-) -> dict[str, Any]:
-    """Write rows and what is known of them, block by block, and return what the manifest says."""
-    token, ids = _files.new_token(), []
-    files: dict[str, _files.ArrayFile] = {}
-    try:
-        for names, rows in blocks:
-            store, features = _described(shape, dtype, keep, rows)
-            ids.append(names)
-            for name, array in _arrays(store, features).items():
-                if name not in files:
-                    files[name] = _files.ArrayFile(folder, token, name)
-                files[name].append(array)
-        entries = {name: file.finish() for name, file in files.items()}
-    finally:
-        for unfinished in files.values():
-            unfinished.file.close()
-    return entries | {"ids": _files.write_array(folder, token, "ids", np.concatenate(ids))}
-
-
-def _arrays(store: Any, features: Features) -> dict[str, np.ndarray]:
-    """Return the arrays that are kept on disk, by name."""
-    found = store._asdict() | features._asdict()
-    return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
-
-
-def _written(folder: Path, segment: _Segment) -> _Segment:
-    """Return a segment all of whose arrays are in files of a folder."""
-    token = _files.new_token()
-    arrays = _arrays(segment.corpus.store, segment.corpus.features) | {"ids": segment.ids}
-    if not segment.alive.all():
-        arrays["alive"] = segment.alive
-    missing = {name: x for name, x in arrays.items() if name not in segment.files}
-    new = {name: _files.write_array(folder, token, name, x) for name, x in missing.items()}
-    return segment._replace(files=segment.files | new)
-
-
-def _opened(
-    folder: Path, files: dict[str, Any], shape: Profiles | Norms, *, mmap: bool
-) -> _Segment:
-    """Return a segment from its files; ids and what was removed are always read."""
-    large = {name: x for name, x in files.items() if name not in ("ids", "alive")}
-    found = {name: _files.read_array(folder, x, mmap=mmap) for name, x in large.items()}
-    ids = _files.read_array(folder, files["ids"])
-    alive = np.ones(len(ids), bool)
-    if "alive" in files:
-        alive = _files.read_array(folder, files["alive"])
-    features = Features(*(found[name] for name in Features._fields))
-    store: Store = (
-        Codes(found["codes"], found["scales"], found.get("originals"))
-        if "codes" in found
-        else Plain(found["rows"], np.dtype(np.float32))
-    )
-    return _Segment(make_corpus(store, shape, features), ids, alive, files)
-
-
-def _read_shape(folder: Path, found: dict[str, Any]) -> Profiles | Norms:
-    if "even" in found:
-        even, odd = (_files.read_array(folder, found[name]) for name in ("even", "odd"))
-        return Profiles(even, odd)
-    return Norms(Weights(*found["weights"]), found["middle"])
-
-
 def _learnt(transform: str | Transform, rows: np.ndarray) -> Transform:
     """Return a transform that can be used on rows: itself, or one that has learnt from them."""
     found = find_transform(transform)
@@ -605,39 +536,31 @@ def _learnt(transform: str | Transform, rows: np.ndarray) -> Transform:
     return unfitted(found).fit(rows)
 
 
-def _stored(folder: Path, token: str, value: Any, name: str = "transform") -> Any:
-    """Write the arrays among values to files, and return the values with what says so."""
-    if isinstance(value, np.ndarray):
-        return _files.write_array(folder, token, name, value)
-    if isinstance(value, dict):
-        return {key: _stored(folder, token, x, f"{name}_{key}") for key, x in value.items()}
-    if isinstance(value, list):
-        return [_stored(folder, token, x, f"{name}_{i}") for i, x in enumerate(value)]
-    return value
-
-
-def _restored(folder: Path, value: Any) -> Any:
-    """Return values that `_stored` wrote, their arrays read."""
-    if isinstance(value, dict) and "checksums" in value:
-        return _files.read_array(folder, value)
-    if isinstance(value, dict):
-        return {key: _restored(folder, x) for key, x in value.items()}
-    return [_restored(folder, x) for x in value] if isinstance(value, list) else value
-
-
 def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-    """Yield ids and rows, small blocks put together."""
+    """Yield ids and rows, small blocks put together; some have ids only if all have."""
     ids: list[np.ndarray] = []
     held: list[np.ndarray] = []
+    kind: str | None = None
+    with_ids: bool | None = None
     for block in blocks:
+        if isinstance(block, tuple) and len(block) != 2:
+            raise ValueError(
+                f"blocks: expected arrays, or pairs (ids, array), got a tuple of {len(block)}"
+            )
         names, rows = block if isinstance(block, tuple) else (None, block)
         rows = _read_vectors(rows)
-        if held and bool(ids) != (names is not None):
+        found = None if names is None else read_ids(names)
+        if not len(rows):
+            continue
+        with_ids = found is not None if with_ids is None else with_ids
+        if with_ids != (found is not None):
             raise ValueError("blocks: expected ids with each block or with none")
-        if len(rows):
-            held.append(rows)
-            ids += [] if names is None else [np.asarray(names)]
-        if sum(x.nbytes for x in held) >= _BLOCK:
+        if found is not None:
+            check_kind(found, kind)
+            kind = found.dtype.kind
+            ids.append(found)
+        held.append(rows)
+        if sum(x.nbytes for x in held) >= BLOCK:
             yield (np.concatenate(ids) if ids else None), np.concatenate(held)
             ids, held = [], []
     if held:
@@ -662,13 +585,18 @@ def _read_dtype(dtype: str | None, rows: np.ndarray) -> str:
     return dtype
 
 
+def _read_rank(rank: int | None, metric: Metric, width: int) -> int | None:
+    if rank is None:
+        return None
+    if not metric.sorts:
+        raise ValueError(
+            f"rank: expected None for {metric.name}, which does not sort, got {rank!r}"
+        )
+    if read_k(rank, "rank") > width:
+        raise ValueError(f"rank: expected at most {width}, as vectors are that wide, got {rank!r}")
+    return int(rank)
+
+
 def _check_width(rows: np.ndarray, width: int) -> None:
     if rows.shape[1] != width:
         raise ValueError(f"vectors: expected {width} components as the others, got {rows.shape[1]}")
-
-
-def _check_unique(ids: np.ndarray) -> None:
-    ascending = np.sort(ids)
-    again = ascending[1:][ascending[1:] == ascending[:-1]]
-    if len(again):
-        raise ValueError(f"ids: expected each once, got {again[0]!r} twice")

@@ -184,7 +184,8 @@ def above(
 
     One matrix product screens all pairs: a bound on the similarity, made of the norms or of the
     sorted profiles of both rows, rides along in two more columns. Only the pairs that may reach
-    the threshold are scored, exactly as `paired` scores them.
+    the threshold are scored, exactly as `paired` scores them. For float32 and float16 rows that is
+    in float64, rounded to float32, and the rounded score is what is compared with the threshold.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class Profiles(NamedTuple):
         return np.where(self.even.any(axis=1), -1.0, 1.0)
 
     @classmethod
-    def fit(cls, X: np.ndarray, rank: int) -> Profiles:
+    def fit(cls, X: np.ndarray, rank: int, worth: float = 0.0) -> Profiles:
         """Fit a basis to a sample of rows: the directions that hold most of their profiles.
 
         Parameters
@@ -94,6 +94,8 @@ class Profiles(NamedTuple):
             Rows; some of them, spread evenly, are looked at.
         rank : int
             How many coordinates to keep, at most d.
+        worth : float
+            How much of the mean square of the residual each must hold; others are left out.
 
         Returns
         -------
@@ -120,6 +122,7 @@ class Profiles(NamedTuple):
             (-value, parity, i) for parity in (0, 1) for i, value in enumerate(basis[parity][0])
         ]
         best = sorted(held)[:rank]
+        best = [x for x in best if -x[0] >= worth * len(some)] or best[:1]
         chosen = [np.zeros((len(best), len(length))) for length in lengths]
         for row, (_, parity, i) in enumerate(best):
             chosen[parity][row] = basis[parity][1][:, i] * lengths[parity]
@@ -131,12 +134,17 @@ class Profiles(NamedTuple):
         Parameters
         ----------
         X : array, shape (n, d)
-            Rows, float32 or float64, contiguous.
+            Rows of real numbers; float64 and large integers are read as float64, others as float32.
 
         Returns
         -------
         Features
         """
+        width = self.even.shape[1] + self.odd.shape[1]
+        if X.ndim != 2 or X.shape[1] != width:
+            raise ValueError(f"X: expected a matrix of shape (n, {width}), got shape {X.shape}")
+        wide = X.dtype.itemsize == 8 or (X.dtype.kind in "iu" and X.dtype.itemsize > 2)
+        X = np.ascontiguousarray(X, np.float64 if wide else np.float32)
         norm, features = _lengths(X, self.rank)
         X, norm = in_range(X, norm)
         coordinates = _coordinates(X, self.even, self.odd)
@@ -209,18 +217,30 @@ class Norms(NamedTuple):
         return queries, queries
 
 
-def fit(metric: Metric, X: np.ndarray, rank: int) -> Profiles | Norms:
-    """Return what gives the features of rows for a metric."""
-    return Profiles.fit(X, rank) if metric.sorts else Norms.fit(X, metric.weights)
+def fit(
+    metric: Metric, X: np.ndarray, rank: int | None = None, itemsize: int = 4
+) -> Profiles | Norms:
+    """Return what gives the features of rows for a metric.
+
+    Without a rank, rows have the coordinates that are worth it, and not more than there is room
+    for. Once another lowers what is left by less than a float32 product is rounded, limits are
+    hardly closer for it.
+    """
+    if not metric.sorts:
+        return Norms.fit(X, metric.weights)
+    if rank is not None:
+        return Profiles.fit(X, rank)
+    width = X.shape[1]
+    return Profiles.fit(X, largest_rank(width, itemsize), worth=(width + 16) * 2.0**-24)
 
 
-def choose_rank(width: int, itemsize: int) -> int:
-    """Return how many coordinates to keep: what is known takes at most 6 % of the room of a row.
+def largest_rank(width: int, itemsize: int) -> int:
+    """Return how many coordinates there is room for: with them, 6 % of the room of a row is taken.
 
-    That is the coordinates, the residual, the norm, the error and an id. Narrow rows need 8
+    Beside the coordinates that is the residual, the norm and the error. Narrow rows have room for 8
     coordinates all the same: with fewer, too little is ruled out.
     """
-    return min(width, max(8, min(32, int(0.058 * width * itemsize / 4) - 5)))
+    return min(width, max(8, min(32, int(0.058 * width * itemsize / 4) - 3)))
 
 
 def describe(

@@ -7,6 +7,7 @@ ordered by score, then by index.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,10 @@ from recos._screen import find_hits, read_threshold
 from recos._stores import Plain
 from recos._tiles import check_rows_finite, plan, read_matrices
 from recos.metrics import Metric, exact_scores, find_metric
-from recos.profiles import choose_rank, describe, fit
+from recos.profiles import describe, fit
 
 _SCORED = 2**19  # numbers of each side that are scored at a time
+_PAIR = 128  # bytes that a pair takes until it is ordered
 
 
 class TopK(NamedTuple):
@@ -91,7 +93,9 @@ def topk(
     -------
     TopK
         Named tuple (scores, indices) of arrays of shape (n, k). Scores have the array kind and
-        floating family of the inputs; they were compared in float64.
+        floating family of the inputs; they were compared in float64. Where a query may find fewer
+        rows than others, because a filter passes it and it must not find itself, indices are -1
+        and scores -inf at the end.
 
     Examples
     --------
@@ -101,39 +105,41 @@ def topk(
     >>> indices
     array([[0, 1]])
     """
-    given = read_matrices(queries, corpus, names=("queries", "corpus"))
-    return _topk(given, k, metric, where, exclude_self, memory, progress)
-
-
-def _topk(
-    given: Inputs,
-    k: Any,
-    metric: str | Metric,
-    where: Any,
-    exclude_self: bool,
-    memory: str | int,
-    progress: bool | None,
-) -> TopK:
-    metric, budget, given = find_metric(metric), parse_memory(memory), on_host(given)
-    (rows, stored), (_, name) = given.arrays, given.names
+    metric, budget = find_metric(metric), parse_memory(memory)
+    given = on_host(read_matrices(queries, corpus, names=("queries", "corpus")))
+    rows, stored = given.arrays
     allowed = read_where(where, len(stored))
-    own = np.arange(len(rows)) if exclude_self else None
     if exclude_self and len(rows) != len(stored):
         raise ValueError(
             f"exclude_self: expected as many queries as corpus rows, since query i is row i; got "
             f"{len(rows)} and {len(stored)}"
         )
     most = len(stored) if allowed is None else int(allowed.sum())
-    k = min(read_k(k), most - exclude_self if most else 0)
-    for part in spans(len(rows), max(1, _SCORED // rows.shape[1])):
-        check_finite_rows(rows[part], given.names[0], range(part.start, part.stop))
-    if not (k > 0 and len(rows)):
-        return give_back(given, Found.none(len(rows), 0))
-    rank = choose_rank(stored.shape[1], 4)
-    shape = fit(metric, stored, rank)
+    # Where all rows may be found, each query finds all but itself.
+    k = min(read_k(k), max(0, most - (exclude_self and most == len(stored))))
+    own = np.arange(len(rows)) if exclude_self else None
+    check_finite_rows(rows, given.names[0])
+    return give_back(given, _find(given, rows, k, metric, allowed, own, budget, progress))
+
+
+def _find(
+    given: Inputs,
+    rows: np.ndarray,
+    k: int,
+    metric: Metric,
+    allowed: np.ndarray | None,
+    own: np.ndarray | None,
+    budget: int,
+    progress: bool | None,
+) -> Found:
+    """Return the k best rows of the corpus for each of some queries."""
+    stored, name = given.arrays[1], given.names[1]
+    if not (k and len(rows)):
+        return Found.none(len(rows), k)
+    shape = fit(metric, stored)
     rows = np.ascontiguousarray(rows, given.dtype)
     # A quarter for what is known of rows, the rest for what the threads hold of queries and tiles.
-    section = max(2 * k, 1024, budget // 4 // (8 * (rank + 4)))
+    section = max(2 * k, 1024, budget // 4 // (8 * (shape.rank + 4)))
     found: list[Found] = []
     for part in spans(len(stored), section):
         features = describe(shape, stored[part], given.dtype, name=name, first=part.start)
@@ -143,7 +149,7 @@ def _topk(
         best = search(metric, rows, some, k, mine, memory=budget // 2, progress=progress)
         best.indices[best.indices >= 0] += part.start
         found = [merge([*found, best], k)]
-    return give_back(given, found[0])
+    return found[0]
 
 
 def rerank(
@@ -219,8 +225,8 @@ def recall(found: Any, truth: TopK, k: int | None = None) -> float:
 
     Parameters
     ----------
-    found : TopK or array of int, shape (n, ...)
-        What a search returned: with its exact scores, or row numbers alone.
+    found : TopK or array of int or of str, shape (n, ...)
+        What a search returned: with its exact scores, or row numbers or ids alone.
     truth : TopK, shape (n, ...)
         The exact result. Ties at its end are known only as far as it goes: ask it for more than k
         where row numbers alone are compared.
@@ -248,15 +254,18 @@ def recall(found: Any, truth: TopK, k: int | None = None) -> float:
             f"found and truth: expected as many queries in each, got shapes {rows.shape} and "
             f"{indices.shape}"
         )
-    wanted = (indices[:, :k] >= 0).sum(axis=1)
+    there = np.isfinite(scores)  # a query may have fewer
+    wanted = there[:, :k].sum(axis=1)
     if not wanted.any():
         return 1.0
-    rows, least = _without_repeats(rows[:, :k]), scores[:, k - 1 : k]
-    good = np.where(scores >= least, indices, -1)
-    hits = (rows[:, :, None] == good[:, None, :]).any(axis=2)
+    rows = rows[:, :k]
+    valid = ~_repeats(rows) & ((rows >= 0) if rows.dtype.kind in "iu" else True)
+    least = np.min(scores[:, :k], axis=1, where=there[:, :k], initial=np.inf)[:, None]
+    good = there & (scores >= least)
+    hits = ((rows[:, :, None] == indices[:, None, :]) & good[:, None, :]).any(axis=2)
     if isinstance(found, TopK):
         hits |= to_numpy(found.scores)[:, :k] >= least
-    count = np.minimum((hits & (rows >= 0)).sum(axis=1), wanted)
+    count = np.minimum((hits & valid).sum(axis=1), wanted)
     return float((count[wanted > 0] / wanted[wanted > 0]).mean())
 
 
@@ -272,7 +281,9 @@ def range_search(
 ) -> Pairs:
     """Return every row whose similarity to a query reaches a threshold.
 
-    `recos.above` yields the same pairs one by one, where there are too many to hold.
+    `recos.above` yields the same pairs one by one, where there are too many to hold. What is
+    compared with the threshold is the score that is reported: for float32 and float16 rows it is
+    computed in float64 and rounded to float32 first, so 1 - 1e-9 reaches a threshold of 1.
 
     Parameters
     ----------
@@ -303,7 +314,7 @@ def range_search(
     array([0, 1])
     """
     names = "queries", "corpus"
-    found = _reaching(queries, corpus, threshold, metric, memory, progress, names)
+    found = _joined(_reaching(queries, corpus, threshold, metric, memory, progress, names))
     order = np.lexsort((found.j, -found.scores, found.i))
     return Pairs(*(field[order] for field in found))
 
@@ -326,7 +337,7 @@ def mine_pairs(
     X : array, shape (n, d)
         Rows.
     threshold : float, optional
-        Return all pairs that reach it.
+        Return all pairs that reach it, by scores as `range_search` compares them.
     k : int, optional
         Return the pairs of each row with its k best. Exactly one of the two is needed.
     max_pairs : int, optional
@@ -355,18 +366,52 @@ def mine_pairs(
             f"threshold and k: expected exactly one of them, got {threshold!r} and {k!r}"
         )
     most = None if max_pairs is None else read_k(max_pairs, "max_pairs")
+    parts: list[Pairs] = []
+    given = on_host(read_matrices(X, X, names=("X", "X")))
+    budget = parse_memory(memory) * 5 // 8  # the rest is for choosing the best
     if threshold is not None:
-        found = _reaching(X, None, threshold, metric, memory, progress, ("X", "X"))
+        blocks = _reaching(X, None, threshold, metric, budget, progress, ("X", "X"))
     else:
-        given = read_matrices(X, X, names=("X", "X"))
-        best = _topk(given, k, metric, None, True, memory, progress)
-        scores, other = (to_numpy(x) for x in best)
-        row = np.broadcast_to(np.arange(len(other))[:, None], other.shape)
-        low, high = np.minimum(row, other).ravel(), np.maximum(row, other).ravel()
-        _, once = np.unique(np.stack([low, high]), axis=1, return_index=True)
-        found = Pairs(low[once], high[once], scores.ravel()[once])
-    order = np.lexsort((found.j, found.i, -found.scores))[:most]
-    return Pairs(*(field[order] for field in found))
+        blocks = _nearest(given, read_k(k), find_metric(metric), budget, progress)
+    for block in blocks:
+        parts.append(block)
+        if most is not None:
+            parts = [_best_once(parts, most)]
+    i, j, scores = _best_once(parts, most)
+    return Pairs(i, j, scores if threshold is not None else to_numpy(given.give_back(scores)))
+
+
+def _nearest(
+    given: Inputs, k: int, metric: Metric, budget: int, progress: bool | None
+) -> Iterator[Pairs]:
+    """Yield the pairs of rows with their k best, in float64; some pairs come from both sides."""
+    rows = given.arrays[0]
+    k = min(k, max(0, len(rows) - 1))
+    check_finite_rows(rows, given.names[0])
+    for part in spans(len(rows), max(1, budget // 4 // (_PAIR * max(k, 1)))):
+        own = np.arange(part.start, part.stop)
+        best = _find(given, rows[part], k, metric, None, own, budget, progress)
+        row = np.repeat(own, k)
+        other = best.indices.ravel()
+        yield Pairs(np.minimum(row, other), np.maximum(row, other), best.scores.ravel())
+
+
+def _best_once(parts: list[Pairs], most: int | None) -> Pairs:
+    """Return the best of some pairs, best first, each once."""
+    i, j, scores = _joined(parts)
+    if most is not None and len(scores) > 2 * most:  # a pair comes at most twice
+        some = scores >= np.partition(scores, -2 * most)[-2 * most]
+        i, j, scores = i[some], j[some], scores[some]
+    order = np.lexsort((j, i, -scores))
+    i, j, scores = i[order], j[order], scores[order]
+    _, once = np.unique(i * (j.max(initial=0) + 1) + j, return_index=True)
+    once = np.sort(once)[:most]
+    return Pairs(i[once], j[once], scores[once])
+
+
+def _joined(parts: Iterable[Pairs]) -> Pairs:
+    none = Pairs(np.empty(0, int), np.empty(0, int), np.empty(0))
+    return Pairs(*(np.concatenate(fields) for fields in zip(*(list(parts) or [none]), strict=True)))
 
 
 def _reaching(
@@ -377,13 +422,12 @@ def _reaching(
     memory: str | int,
     progress: bool | None,
     names: tuple[str, str],
-) -> Pairs:
+) -> Iterator[Pairs]:
+    """Yield the pairs that reach a threshold."""
     grid = plan(X, Y, metric, memory, names, holds_rows=False)
     check_rows_finite(grid)
-    parts = list(find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress))
-    if not parts:
-        return Pairs(np.empty(0, int), np.empty(0, int), np.empty(0))
-    return Pairs(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+    hits = find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress)
+    return (Pairs(*found) for found in hits)
 
 
 def read_k(k: Any, name: str = "k") -> int:
@@ -425,16 +469,17 @@ def _read_candidates(candidates: Any, queries: int, size: int) -> np.ndarray:
             f"{which.dtype}"
         )
     _check_rows(which, -1, size, "candidates")
-    return _without_repeats(which.astype(np.int64))
+    which = which.astype(np.int64)
+    return np.where(_repeats(which), -1, which)
 
 
-def _without_repeats(which: np.ndarray) -> np.ndarray:
-    """Return row numbers with -1 in the place of those that came before."""
+def _repeats(which: np.ndarray) -> np.ndarray:
+    """Return which numbers or names in each row came before."""
     order = np.argsort(which, axis=1, kind="stable")
     ascending = np.take_along_axis(which, order, axis=1)
     again = np.zeros(which.shape, bool)
     np.put_along_axis(again, order[:, 1:], ascending[:, 1:] == ascending[:, :-1], axis=1)
-    return np.where(again, -1, which)
+    return again
 
 
 def _check_rows(which: np.ndarray, least: int, size: int, name: str) -> None:
@@ -445,14 +490,16 @@ def _check_rows(which: np.ndarray, least: int, size: int, name: str) -> None:
         )
 
 
-def check_finite_rows(x: np.ndarray, name: str, number: np.ndarray | range) -> None:
+def check_finite_rows(x: np.ndarray, name: str, number: np.ndarray | None = None) -> None:
     """Raise for the first row that is not finite, by its number."""
-    bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
-    if len(bad):
-        raise ValueError(
-            f"{name}: expected finite numbers, got NaN or infinity in row {number[bad[0]]}; find "
-            f"such rows with ~isfinite({name}).all(axis=-1), then drop or mend them"
-        )
+    for part in spans(len(x), max(1, _SCORED // max(1, x.shape[1]))):
+        bad = part.start + np.flatnonzero(~np.isfinite(x[part]).all(axis=1))
+        if len(bad):
+            row = bad[0] if number is None else number[bad[0]]
+            raise ValueError(
+                f"{name}: expected finite numbers, got NaN or infinity in row {row}; find such "
+                f"rows with ~isfinite({name}).all(axis=-1), then drop or mend them"
+            )
 
 
 def give_back(given: Inputs, found: Found, ids: np.ndarray | None = None) -> TopK:

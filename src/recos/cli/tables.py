@@ -47,7 +47,7 @@ def open_vectors(path: Path, *, column: str | None = None, ids: str | None = Non
     if column is not None:
         raise ValueError(f"{path}: expected no --column for a .npy file, got {column!r}")
     rows = _map(path)
-    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+    if rows.ndim != 2 or not rows.shape[1] or rows.dtype.kind not in "fiu":
         raise ValueError(
             f"{path}: expected a matrix of numbers, of shape (rows, components), got shape "
             f"{rows.shape} of {rows.dtype}"
@@ -56,7 +56,7 @@ def open_vectors(path: Path, *, column: str | None = None, ids: str | None = Non
     step = max(1, _BLOCK // (rows.shape[1] * rows.itemsize))
 
     def blocks() -> Iterator[Block]:
-        for start in range(0, len(rows), step):
+        for start in range(0, max(1, len(rows)), step):  # without rows, one empty block
             part = slice(start, start + step)
             yield names and names(part), rows[part]
 
@@ -81,7 +81,12 @@ def _read_ids(ids: str, count: int, columns: list[str]) -> Callable[[slice], np.
     if path.suffix == ".npy":
         names = _map(path)
     else:
-        names = np.array(path.read_text(encoding="utf-8").splitlines(), dtype=np.str_)
+        try:
+            names = np.array(path.read_text(encoding="utf-8").splitlines(), dtype=np.str_)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}: expected text in UTF-8, one id in each line, got something else ({error})"
+            ) from error
     if names.shape != (count,):
         raise ValueError(
             f"{path}: expected {count} ids, one for each row, got {'x'.join(map(str, names.shape))}"
@@ -180,6 +185,8 @@ class TableFile:
             raise ValueError(f"{path}: expected a .parquet or .jsonl file, by its name")
         if path.suffix == ".parquet":
             self.pyarrow = _load_pyarrow()
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"{path}: expected a folder {path.parent}, found none; make it")
         self.file: IO[bytes] = self.beside.open("wb")
 
     def __enter__(self) -> TableFile:
