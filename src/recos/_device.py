@@ -18,23 +18,27 @@ in plain PyTorch, which serves where kernels cannot, and as their oracle.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, check_finite
+from recos._arrays import Array, Inputs, check_finite, on_host
 from recos._blocks import spans
-from recos._terms import Doubt, Terms, aligned, aligned_exactly, all_pairs, rows
+from recos._exact import pair_scores
+from recos._terms import Doubt, all_pairs, rows
 from recos.metrics import Metric, divide
 
 TILE = 64
 RANK = 7  # coordinates of a profile: with what they leave out, 32 bytes
-_SAMPLE = 256  # rows that a basis is fitted to
+_SAMPLE = 128  # rows that a basis is fitted to
 _DESCRIBED = 2**20  # rows at a time
 _LEAST_SHARE = 0.25  # of a profile that the first coordinate must hold
 _ROOM = 64  # candidates of a query, at least
-_SCORED = 2**22  # numbers of pairs that plain PyTorch scores at a time
+DTYPES = ("float32", "float16", "bfloat16")  # that rows are kept in
+_KEPT = 0.9  # of the free memory of a device that rows may fill
+_COMPARED = 2**24  # numbers of rows, and pairs, that are compared in float64 at a time
 _MOST_RANKED = 2048  # candidates of a query that a kernel scores
 _CLOSE = 1e-9  # how far off scores of products in float64 are, at most, where they are not doubtful
 _INT8_LOSS = 0.03  # of a typical unit row, up to which codes of eight bits rule out enough
@@ -85,16 +89,12 @@ class _Queries(NamedTuple):
     own: Array
 
     def some(self, which: Array) -> _Queries:
-        return _Queries(*(field[which] for field in self[:4]), self.numbers[:, which], self.own[which])
+        rows, unit, table, codes = (x[which] for x in self[:4])
+        return _Queries(rows, unit, table, codes, self.numbers[:, which], self.own[which])
 
 
 # What the rows of ``_Queries.numbers`` are: as in ``_kernels/warps``.
 _EPSILON, _MOST, _SHARE, _REST, _FLOOR, _KNOWN, _SCALE, _LAST = range(8)
-
-
-def takes(given: Any) -> bool:
-    """Whether these inputs are tensors in the memory of a CUDA device."""
-    return bool(given.xp.__name__.endswith("torch") and given.arrays[0].is_cuda)
 
 
 @cache
@@ -138,9 +138,7 @@ def describe(metric: Metric, x: Any, basis: Any, *, name: str, first: int = 0) -
     """Return over, features and info of rows; raise for the first that is not finite."""
     import torch  # noqa: PLC0415 - heavy
 
-    parts = [
-        _describe(metric, x[part], basis) for part in spans(len(x), _DESCRIBED)
-    ]
+    parts = [_describe(metric, x[part], basis) for part in spans(len(x), _DESCRIBED)]
     known = parts[0] if len(parts) == 1 else tuple(_cat(x) for x in zip(*parts, strict=True))
     check_finite(torch, known[0], name, first)
     return known[1:]
@@ -187,7 +185,7 @@ def _rounding(width: int) -> float:
     Each is a sum in float32: in each lane of its share, then over the lanes (see ``profiles``).
     """
     coordinate = (width / 32 + 16) * 2.0**-24
-    return 2e-6 + 4.2 * coordinate * RANK**0.5
+    return float(2e-6 + 4.2 * coordinate * RANK**0.5)
 
 
 def make_corpus(
@@ -205,7 +203,7 @@ def make_corpus(
     over, features, info = describe(metric, x, basis, name=name, first=first)
     tiles = -(-len(x) // TILE)
     scale = torch.ones(tiles, dtype=torch.float32, device=x.device)
-    if codes is None and (x.dtype == torch.float32 or x.shape[1] % 8):
+    if codes is None and (x.dtype == torch.float32 or x.shape[1] % 32):
         codes = _choose_codes(x, info)
     made = None
     if codes:
@@ -268,13 +266,186 @@ def search(
             over=torch.where(allowed, corpus.over, 0),
             info=torch.cat([corpus.info[:, :1] * allowed[:, None], corpus.info[:, 1:]], dim=1),
         )
-    step = max(1, memory // (5 * len(corpus.tiles)))
+    step = max(1, memory // (5 * max(1, len(corpus.tiles))))
     step = step // 128 * 128 or step
     parts = [
         _best(metric, queries[part], corpus, k, own[part], allowed, memory)
         for part in spans(len(queries), step)
     ]
     return FoundOnDevice(*(_cat(fields) for fields in zip(*parts, strict=True)))
+
+
+class Away(NamedTuple):
+    """Rows in host memory that a device searches: described anew, a section at a time."""
+
+    rows: Array
+    basis: Array
+
+
+def read_device(device: Any) -> Any:
+    """Return a CUDA device, with its number."""
+    try:
+        import torch  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise ImportError(
+            "device: expected PyTorch to be installed; pip install 'recos[torch]'"
+        ) from error
+    found = torch.device(device)
+    if found.type != "cuda" or not torch.cuda.is_available():
+        raise ValueError(
+            f"device: expected a CUDA device that this machine has, got {device!r}; without one, "
+            "leave it out"
+        )
+    return found if found.index is not None else torch.device("cuda", torch.cuda.current_device())
+
+
+def detached(given: Inputs) -> Any:
+    """Return vectors as a tensor that no gradient is followed of, wherever it lies."""
+    import torch  # noqa: PLC0415 - heavy
+
+    if given.home.xp is np or not given.home.xp.__name__.endswith("torch"):
+        return torch.from_numpy(np.ascontiguousarray(on_host(given).arrays[0]))
+    x = given.arrays[0]
+    return (torch.from_numpy(x) if isinstance(x, np.ndarray) else x).detach()
+
+
+def on_device(queries: Any, device: Any) -> Any:
+    """Return queries as a contiguous tensor on a device."""
+    import torch  # noqa: PLC0415 - heavy
+
+    x = (
+        torch.from_numpy(np.ascontiguousarray(queries))
+        if isinstance(queries, np.ndarray)
+        else queries
+    )
+    x = x.detach().to(device)
+    kinds = torch.float16, torch.bfloat16, torch.float32, torch.float64
+    return (x if x.dtype in kinds else x.float()).contiguous()
+
+
+def keep(metric: Metric, x: Any, dtype: str, device: Any) -> DeviceCorpus | Away:
+    """Return a copy of rows on a device, or in pinned host memory where they do not fit."""
+    import torch  # noqa: PLC0415 - heavy
+
+    kind = getattr(torch, dtype)
+    for part in spans(len(x), _DESCRIBED):
+        if x.dtype != kind:
+            some = x[part].to(device)
+            check_finite_rows(some, "vectors", part.start)
+            if torch.isinf(some.to(kind)).any():
+                raise ValueError(
+                    f"vectors: expected numbers that fit into {dtype}, got larger ones; scale "
+                    "them, or store them in more digits"
+                )
+    # Codes take half as much again as float32 rows, what is known of a row 64 bytes.
+    size = len(x) * (x.shape[1] * kind.itemsize * (1.5 if kind == torch.float32 else 1) + 64)
+    if size > _KEPT * torch.cuda.mem_get_info(device)[0]:
+        rows = torch.empty(x.shape, dtype=kind, pin_memory=True)
+        rows.copy_(x)
+        return Away(rows, fit(metric, rows).to(device))
+    rows = torch.empty(x.shape, dtype=kind, device=device)
+    rows.copy_(x)
+    return _section(metric, rows, None, "vectors", 0)
+
+
+def search_kept(
+    metric: Metric, queries: Any, corpus: DeviceCorpus | Away, k: int, mask: Any, *, memory: int
+) -> Iterator[np.ndarray]:
+    """Return the best rows of a part of an index as NumPy arrays: see `FoundOnDevice`."""
+    import torch  # noqa: PLC0415 - heavy
+
+    allowed = None if mask is None else torch.from_numpy(mask).to(queries.device)
+    if isinstance(corpus, Away):
+        found = search_rows(
+            metric, queries, corpus.rows, k, None, allowed, basis=corpus.basis, memory=memory
+        )
+    else:
+        found = search(metric, queries, corpus, k, None, allowed, memory=memory)
+    return (field.cpu().numpy() for field in found)
+
+
+def to_host(x: Any, which: np.ndarray) -> np.ndarray:
+    """Return some rows as a NumPy array; bfloat16 becomes float32."""
+    import torch  # noqa: PLC0415 - heavy
+
+    rows = x[torch.from_numpy(which).to(x.device)].cpu()
+    found: np.ndarray = (rows.float() if rows.dtype == torch.bfloat16 else rows).numpy()
+    return found
+
+
+def search_rows(
+    metric: Metric,
+    queries: Any,
+    stored: Any,
+    k: int,
+    own: Any = None,
+    allowed: Any = None,
+    *,
+    basis: Any = None,
+    memory: int,
+    name: str = "corpus",
+) -> FoundOnDevice:
+    """Return the k best rows for each query, of rows described a section at a time.
+
+    They may lie in host memory: sections are brought to the device of the queries.
+    """
+    import torch  # noqa: PLC0415 - heavy
+
+    found: list[FoundOnDevice] = []
+    for part in _sections(stored, memory):
+        corpus = _section(metric, stored[part].to(queries.device), basis, name, part.start)
+        mine = None if own is None else own - part.start
+        some = None if allowed is None else allowed[part]
+        best = search(metric, queries, corpus, k, mine, some, memory=memory // 2)
+        best.indices[best.indices >= 0] += part.start
+        found = [merge([*found, best], k)]
+    return found[0]
+
+
+def _sections(stored: Any, memory: int) -> list[slice]:
+    room = stored.shape[1] * (4 if stored.is_cuda else 8) + 128
+    return spans(len(stored), max(TILE, memory // 2 // room // TILE * TILE))
+
+
+def _section(metric: Metric, rows: Any, basis: Any, name: str, first: int) -> DeviceCorpus:
+    if searchable(metric, rows):
+        return make_corpus(metric, rows.contiguous(), basis, name=name, first=first)
+    check_finite_rows(rows, name, first)
+    return DeviceCorpus(rows.contiguous(), *(rows[:0],) * 7)
+
+
+def check_finite_rows(x: Any, name: str, first: int = 0) -> None:
+    """Raise for the first row that is not finite."""
+    from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
+
+    check_finite(xp, x.abs().amax(dim=1), name, first)
+
+
+def merge(parts: list[FoundOnDevice], k: int) -> FoundOnDevice:
+    """Return the best of what was found in parts of the rows, which are in order."""
+    import torch  # noqa: PLC0415 - heavy
+
+    if len(parts) == 1:
+        return parts[0]
+    scores, indices = (torch.cat([part[field] for part in parts], dim=1) for field in (0, 1))
+    order = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
+    scored = torch.stack([part.scored for part in parts]).sum(dim=0)
+    return FoundOnDevice(scores.gather(1, order), indices.gather(1, order), scored)
+
+
+def reaching_rows(
+    metric: Metric, queries: Any, stored: Any, threshold: float, *, memory: int, name: str
+) -> tuple[Any, Any, Any]:
+    """Return the pairs that reach a threshold, of rows described a section at a time."""
+    import torch  # noqa: PLC0415 - heavy
+
+    none = torch.empty(0, dtype=torch.int64, device=queries.device)
+    found = [(none, none, none.double())]
+    for part in _sections(stored, memory):
+        corpus = _section(metric, stored[part], None, name, part.start)
+        i, j, scores = reaching(metric, queries, corpus, threshold, memory=memory // 2)
+        found.append((i, j + part.start, scores))
+    return tuple(_cat(fields) for fields in zip(*found, strict=True))
 
 
 def _best(
@@ -362,16 +533,18 @@ def _prepare(
     import torch  # noqa: PLC0415 - heavy
 
     _, _, table, info = _describe(metric, queries.float().contiguous(), corpus.basis)
-    numbers = torch.stack([
-        epsilon,
-        1 + epsilon,
-        table[:, 0],
-        info[:, 3] * table[:, 0] * (1 + 1e-6),  # rest over share, times share
-        epsilon,
-        epsilon,  # to be set
-        scale,
-        table[:, -1],
-    ])
+    numbers = torch.stack(
+        [
+            epsilon,
+            1 + epsilon,
+            table[:, 0],
+            info[:, 3] * table[:, 0] * (1 + 1e-6),  # rest over share, times share
+            epsilon,
+            epsilon,  # to be set
+            scale,
+            table[:, -1],
+        ]
+    )
     return _Queries(queries.contiguous(), unit, table, codes, numbers, own)
 
 
@@ -400,10 +573,7 @@ def _candidates(
     """
     import torch  # noqa: PLC0415 - heavy
 
-    device, size = maxima.device, len(queries.unit)
-    found = torch.full((size, room, 2), -1, dtype=torch.int32, device=device)
-    lower = torch.full((size, room), -1.0, device=device)
-    counts = torch.zeros(size, dtype=torch.int32, device=device)
+    found, lower, counts = _room_for(len(queries.unit), room, maxima.device)
     for stage in (0, 1):
         _sift(queries, maxima, corpus, found, lower, counts, stage)
         floor = queries.numbers[_FLOOR]
@@ -423,7 +593,7 @@ def _scored(
     query, place = kept.nonzero(as_tuple=True)
     which = row[query, place].long()
     scores = torch.full(row.shape, -torch.inf, dtype=torch.float64, device=row.device)
-    scores[query, place] = exact_scores(metric, queries.rows, corpus.rows, query, which)
+    scores[query, place] = pair_scores(metric, queries.rows, corpus.rows, query, which)
     order = torch.where(kept, row, 2**31 - 1).argsort(dim=1)
     scores, row = scores.gather(1, order), row.gather(1, order)
     order = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
@@ -436,27 +606,19 @@ def _compare_all(
 ) -> FoundOnDevice:
     """Return the k best of all rows, all compared in float64."""
     import torch  # noqa: PLC0415 - heavy
-    from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
 
-    left = rows(xp, queries.double(), sorts=metric.sorts)
     scores = torch.empty((len(queries), 0), dtype=torch.float64, device=queries.device)
     indices = torch.empty((len(queries), 0), dtype=torch.int64, device=queries.device)
-    for part in spans(len(corpus.rows), max(64, 2**24 // max(len(queries), corpus.rows.shape[1]))):
-        right = rows(xp, corpus.rows[part].double(), sorts=metric.sorts, right=True)
-        terms = all_pairs(xp, left, right)
-        some = divide(xp, metric, terms)
+    for part, some, doubtful in _all_scores(metric, queries, corpus.rows):
         number = torch.arange(part.start, part.stop, device=queries.device)
-        near = torch.zeros_like(some, dtype=torch.bool)
-        if metric.sorts:
-            near = Doubt.of(np.float64, np.float64).pairs(xp, terms)
         out = own[:, None] == number
         out = out if allowed is None else out | ~allowed[part]
         scores = torch.cat([scores, torch.where(out, -torch.inf, some)], dim=1)
         indices = torch.cat([indices, number.expand(len(queries), -1)], dim=1)
         # Products of the same rows may differ by their places; scores must not.
         least = scores.topk(min(k, scores.shape[1]), dim=1)[0][:, -1:] - _CLOSE
-        i, j = ((scores[:, -len(number) :] >= least) | (near & ~out)).nonzero(as_tuple=True)
-        scores[i, scores.shape[1] - len(number) + j] = exact_scores(
+        i, j = ((scores[:, -len(number) :] >= least) | (doubtful & ~out)).nonzero(as_tuple=True)
+        scores[i, scores.shape[1] - len(number) + j] = pair_scores(
             metric, queries, corpus.rows, i, j + part.start
         )
         order = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
@@ -465,70 +627,89 @@ def _compare_all(
     return FoundOnDevice(scores, indices, torch.full_like(indices[:, 0], len(corpus.rows)))
 
 
-def _without_rounding(metric: Metric, u: Any, v: Any) -> Any:
-    import torch  # noqa: PLC0415 - heavy
-
-    exact = divide(np, metric, aligned_exactly(u.cpu().double().numpy(), v.cpu().double().numpy()))
-    return torch.from_numpy(np.asarray(exact)).to(u.device)
-
-
-def exact_scores(metric: Metric, u: Any, v: Any, which_u: Any = None, which_v: Any = None) -> Any:
-    """Return the similarities of pairs of rows in float64; finite or not is for others to see."""
-    import torch  # noqa: PLC0415 - heavy
-
-    sums = _sums(u, v, which_u, which_v)
-    return scores_of_sums(metric, sums, lambda some: (
-        u[some if which_u is None else which_u[some]] if len(u) > 1 or which_u is not None else u.expand(len(some), -1),
-        v[some if which_v is None else which_v[some]] if len(v) > 1 or which_v is not None else v.expand(len(some), -1),
-    )) if len(sums.T) else torch.empty(0, dtype=torch.float64, device=u.device)
-
-
-def scores_of_sums(metric: Metric, sums: Any, pick: Any) -> Any:
-    """Return the similarities that float64 sums make; doubtful pairs are picked and summed exactly."""
+def _all_scores(metric: Metric, u: Any, v: Any) -> Iterator[tuple[slice, Any, Any]]:
+    """Yield parts of the rows of v, the scores of u with them in float64, and which are doubtful."""
     from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
 
-    dot, bound, other = sums[:3]
-    norm_u, norm_v = sums[3].sqrt(), sums[4].sqrt()
-    one = dot.new_ones(())
-    # Both bounds are the one that the sign asks for, which is the only one that is known.
-    scores = divide(xp, metric, Terms(dot, bound, bound, norm_u, norm_v, one, one))
-    if metric.sorts:
-        limit = Doubt.of(np.float64, np.float64)
-        least = limit.least * norm_u * norm_v
-        some = ((bound.abs() < least) | (other.abs() < least)).nonzero()[:, 0]
-        for part in some.split(2**12):
-            scores[part] = _without_rounding(metric, *pick(part))
-    return scores
+    left = rows(xp, u.double(), sorts=metric.sorts)
+    for part in spans(len(v), max(TILE, _COMPARED // max(len(u), v.shape[1]))):
+        terms = all_pairs(xp, left, rows(xp, v[part].double(), sorts=metric.sorts, right=True))
+        scores = divide(xp, metric, terms)
+        doubt = Doubt.of(np.float64, np.float64)
+        yield (
+            part,
+            scores,
+            doubt.pairs(xp, terms) if metric.sorts else scores != scores,
+        )
 
 
-def _sums(u: Any, v: Any, which_u: Any, which_v: Any) -> Any:
-    """Return float64 sums of pairs of rows, shape (5, n), as ``warps.score``."""
+def reaching(
+    metric: Metric, queries: Any, corpus: DeviceCorpus, threshold: float, *, memory: int
+) -> tuple[Any, Any, Any]:
+    """Return the pairs of queries and rows whose float64 score is the threshold or more.
+
+    Returns
+    -------
+    tuple of arrays, shape (n,)
+        Queries, rows and scores, in no order.
+    """
     import torch  # noqa: PLC0415 - heavy
-    from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
 
-    if u.is_cuda and _warps().fits(u, v):
-        found = _warps().score(u, v, which_u, which_v)
-        return found
-    count = next((len(x) for x in (which_u, which_v) if x is not None), max(len(u), len(v)))
-    parts = [torch.empty((5, 0), dtype=torch.float64, device=u.device)]
-    for part in spans(count, max(1, _SCORED // u.shape[1])):
-        pair = [
-            x[which[part]] if which is not None else x[part] if len(x) > 1 else x
-            for x, which in ((u, which_u), (v, which_v))
-        ]
-        terms = aligned(xp, *(x.double() for x in pair), sorts=True)
-        size = terms.scale_u * terms.scale_v
-        squares = (terms.norm_u * terms.scale_u) ** 2, (terms.norm_v * terms.scale_v) ** 2
-        negative = terms.dot < 0
-        open_sign = terms.dot.abs() < 16 * 2.2e-16 * terms.norm_u * terms.norm_v
-        chosen = torch.where(negative, terms.down, terms.up)
-        other = torch.where(negative, terms.up, terms.down)
-        sums = terms.dot, chosen, torch.where(open_sign, other, torch.inf)
-        count_here = part.stop - part.start
-        parts.append(torch.stack([
-            x.expand(count_here) for x in (*(x * size for x in sums), *squares)
-        ]))
-    return torch.cat(parts, dim=1)
+    found = [(torch.empty(0, dtype=torch.int64, device=queries.device),) * 2]
+    step = max(1, memory // (5 * max(1, len(corpus.tiles))))
+    for part in spans(len(queries), step // 128 * 128 or step):
+        some, left = queries[part], torch.arange(len(queries[part]), device=queries.device)
+        if threshold > 0 and searchable(metric, corpus.rows):
+            pairs, left = _reaching(metric, some, corpus, threshold, memory)
+            found += [(i + part.start, j) for i, j in pairs]
+        for few in left.split(64) if len(left) else ():
+            for columns, scores, doubtful in _all_scores(metric, some[few], corpus.rows):
+                i, j = ((scores >= threshold - _CLOSE) | doubtful).nonzero(as_tuple=True)
+                found.append((few[i] + part.start, j + columns.start))
+    i, j = (_cat(fields) for fields in zip(*found, strict=True))
+    scores = pair_scores(metric, queries, corpus.rows, i, j)
+    kept = scores >= threshold
+    return i[kept], j[kept], scores[kept]
+
+
+def _reaching(
+    metric: Metric, queries: Any, corpus: DeviceCorpus, threshold: float, memory: int
+) -> tuple[list[tuple[Any, Any]], Any]:
+    """Return pairs that may reach a threshold, and queries of which nothing is known."""
+    import torch  # noqa: PLC0415 - heavy
+
+    codes, unit, scale, epsilon = _encoded(queries, corpus)
+    maxima = _maxima(codes, scale, corpus, None)
+    own = torch.full((len(queries),), -1, dtype=torch.int64, device=queries.device)
+    mine = _prepare(metric, queries, corpus, own, codes, unit, scale, epsilon)
+    mine.numbers[_FLOOR], mine.numbers[_KNOWN] = threshold * (1 - 1e-6), torch.inf
+    certain = mine.table[:, 0] > _LEAST_SHARE
+    which, found = certain.nonzero()[:, 0], []
+    counts = torch.full((len(queries),), _ROOM, dtype=torch.int32, device=queries.device)
+    while len(which):
+        which = which[counts[which].argsort()]
+        full = []
+        for part in which.split(max(1, memory // (12 * int(counts[which].max())))):
+            some, room = mine.some(part), int(counts[part].max())
+            rows, lower, more = _room_for(len(part), room, queries.device)
+            _sift(some, maxima[:, part].contiguous(), corpus, rows, lower, more, 1)
+            fits = more <= room
+            there = torch.arange(room, device=more.device) < (more * fits)[:, None]
+            i, place = there.nonzero(as_tuple=True)
+            found.append((part[i], rows[i, place, 0].long()))
+            counts[part] = more
+            full.append(part[~fits])
+        which = torch.cat(full)
+    return found, (~certain).nonzero()[:, 0]
+
+
+def _room_for(size: int, room: int, device: Any) -> tuple[Any, Any, Any]:
+    """Return room for rows and the bits of their upper limits, for their lower ones, and counts."""
+    import torch  # noqa: PLC0415 - heavy
+
+    found = torch.full((size, room, 2), -1, dtype=torch.int32, device=device)
+    lower = torch.full((size, room), -1.0, device=device)
+    return found, lower, torch.zeros(size, dtype=torch.int32, device=device)
 
 
 def _warps() -> Any:

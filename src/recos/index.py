@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos import _files
+from recos import _device, _files
 from recos._arrays import on_host, read
 from recos._blocks import parse_memory, run_blocks, spans
 from recos._scan import Corpus, Found, make_corpus, merge, search
@@ -34,7 +34,7 @@ _MOST_SEGMENTS = 8  # that a saved index has before it is written anew as one
 class _Segment(NamedTuple):
     """Some rows: where they lie, their ids, which of them are still there, and their files."""
 
-    corpus: Corpus
+    corpus: Any  # a Corpus, or what ``_device`` keeps
     ids: np.ndarray
     alive: np.ndarray
     files: dict[str, Any]
@@ -56,6 +56,10 @@ class Index:
         stored. By default float16 stays what it is, and everything else becomes float32.
     keep : bool
         Whether int8 codes only screen, and a float32 copy of the rows is kept to score with.
+    device : str or torch.device, optional
+        A CUDA device to keep the rows on and to search with: as float32, ``float16`` or
+        ``bfloat16``. Rows that do not fit into its memory stay in host memory, and are brought
+        there for each search.
 
     Examples
     --------
@@ -76,10 +80,12 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        device: Any = None,
     ) -> None:
         self.metric = find_metric(metric)
-        rows = _read_vectors(vectors)
-        self.dtype = _read_dtype(dtype, rows)
+        self._device = None if device is None else _device.read_device(device)
+        rows = _read_vectors(vectors, self._device)
+        self.dtype = _read_dtype(dtype, rows, self._device)
         self.width = rows.shape[1]
         self._keep = keep
         self._lock = threading.Lock()
@@ -97,7 +103,8 @@ class Index:
     def __repr__(self) -> str:
         """Return how many rows of which kind there are, and where."""
         kept = " beside float32" if self.dtype == "int8" and self._keep else ""
-        where = f", in {self._folder}" if self._folder else ""
+        where = f", on {self._device}" if self._device else ""
+        where += f", in {self._folder}" if self._folder else ""
         return f"Index({len(self)} x {self.width} {self.dtype}{kept}, {self.metric.name!r}{where})"
 
     @property
@@ -145,14 +152,19 @@ class Index:
     ) -> tuple[TopK, np.ndarray]:
         """Return also how many rows were scored exactly for each query."""
         segments, budget = self._segments, parse_memory(memory)
-        given = on_host(read(queries, names=("queries",)))
-        rows = np.ascontiguousarray(given.arrays[0], given.dtype)
+        given = read(queries, names=("queries",))
+        given = on_host(given) if self._device is None else given
+        rows = given.arrays[0]
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ValueError(
-                f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}; a "
-                "single vector v is the matrix v[None, :]"
+                f"queries: expected a matrix of shape (n, {self.width}), got shape "
+                f"{tuple(rows.shape)}; a single vector v is the matrix v[None, :]"
             )
-        check_finite_rows(rows, "queries", np.arange(len(rows)))
+        if self._device is None:
+            rows = np.ascontiguousarray(rows, given.dtype)
+            check_finite_rows(rows, "queries", np.arange(len(rows)))
+        else:
+            rows = _device.on_device(rows, self._device)
         masks = _masks(segments, where)
         k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
         if not (k and len(rows)):
@@ -179,7 +191,7 @@ class Index:
         ids : array of int or of str, shape (n,), optional
             Their names, of the kind that the index has; by default the next numbers.
         """
-        rows = _read_vectors(vectors)
+        rows = _read_vectors(vectors, self._device)
         _check_width(rows, self.width)
         with self._lock:
             names = self._read_ids(ids, len(rows))
@@ -209,6 +221,10 @@ class Index:
         anew as one.
         """
         folder = Path(path).resolve()
+        if self._device is not None:
+            self._on_host().save(folder)
+            self._folder = folder
+            return
         _files.make_folder(folder)
         with self._lock:
             segments = self._segments
@@ -227,6 +243,18 @@ class Index:
                 self._write_shape(folder)
             self._folder = folder
             _files.write_manifest(folder, self._content())
+
+    def _on_host(self) -> Index:
+        """Return the same index with its rows in host memory; bfloat16 becomes float32."""
+        parts = [
+            _device.to_host(segment.corpus.rows, np.flatnonzero(segment.alive))
+            for segment in self._segments
+        ]
+        rows = np.concatenate(parts) if parts else np.empty((0, self.width), np.float32)
+        dtype = "float16" if self.dtype == "float16" else "float32"
+        index = Index(rows, ids=self.ids, metric=self.metric, dtype=dtype)
+        index._next_id = self._next_id
+        return index
 
     def _write_shape(self, folder: Path) -> None:
         if isinstance(self._shape, Profiles):
@@ -249,7 +277,9 @@ class Index:
         }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], /, *, mmap: bool = True) -> Index:
+    def load(
+        cls, path: str | os.PathLike[str], /, *, mmap: bool = True, device: Any = None
+    ) -> Index:
         """Return the index that a folder holds.
 
         Parameters
@@ -259,11 +289,14 @@ class Index:
         mmap : bool
             Whether to leave the rows on the disk and read what a search needs, so that they need
             not fit into memory. Otherwise everything is read and compared with its checksums.
+        device : str or torch.device, optional
+            A CUDA device to copy the rows to, as for `Index`.
         """
         folder = Path(path).resolve()
         content = _files.read_manifest(folder)
         index = cls.__new__(cls)
         index.metric, index.dtype = find_metric(content["metric"]), content["dtype"]
+        index._device = None
         index.width, index._keep = content["width"], content["keep"]
         index._lock, index._folder = threading.Lock(), folder
         index._next_id = content["next"]
@@ -273,6 +306,17 @@ class Index:
         index._segments = tuple(
             _opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
         )
+        return index if device is None else index._moved_to(device)
+
+    def _moved_to(self, device: Any) -> Index:
+        """Return the same index with its rows on a device; int8 codes become numbers."""
+        dtype = "float32" if self.dtype == "int8" else self.dtype
+        empty = np.empty((0, self.width), np.float32)
+        index = Index(empty, metric=self.metric, dtype=dtype, device=device)
+        for segment in self._segments:
+            for names, rows in _alive_blocks(segment):
+                index.add(rows, ids=names)
+        index._folder, index._next_id = self._folder, self._next_id
         return index
 
     @classmethod
@@ -343,7 +387,10 @@ class Index:
             self._shape = fit(self.metric, rows, choose_rank(self.width, self._itemsize))
         return self._shape
 
-    def _make_segment(self, rows: np.ndarray, ids: np.ndarray) -> _Segment:
+    def _make_segment(self, rows: Any, ids: np.ndarray) -> _Segment:
+        if self._device is not None:
+            corpus = _device.keep(self.metric, rows, self.dtype, self._device)
+            return _Segment(corpus, ids, np.ones(len(ids), bool), {})
         shape = self._fitted(rows)
         store, features = _described(shape, self.dtype, self._keep, rows)
         return _Segment(make_corpus(store, shape, features), ids, np.ones(len(ids), bool), {})
@@ -427,6 +474,9 @@ def _search_segment(
 ) -> Found:
     """Return the best rows of a segment; few allowed rows are gathered, not sought among all."""
     corpus, allowed = segment.corpus, int(mask.sum())
+    if not isinstance(corpus, Corpus):
+        some = None if allowed == len(mask) else mask
+        return Found(*_device.search_kept(metric, rows, corpus, k, some, memory=memory))
     if allowed * _SELECTIVE >= len(mask):
         if allowed < len(mask):
             corpus = corpus._replace(allowed=mask)
@@ -569,21 +619,24 @@ def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.nda
         yield (np.concatenate(ids) if ids else None), np.concatenate(held)
 
 
-def _read_vectors(vectors: Any) -> np.ndarray:
-    given = on_host(read(vectors, names=("vectors",)))
-    rows: np.ndarray = given.arrays[0]
+def _read_vectors(vectors: Any, device: Any = None) -> Any:
+    given = read(vectors, names=("vectors",))
+    rows = on_host(given).arrays[0] if device is None else _device.detached(given)
     if rows.ndim != 2:
         raise ValueError(
-            f"vectors: expected a matrix of shape (rows, components), got shape {rows.shape}"
+            f"vectors: expected a matrix of shape (rows, components), got shape {tuple(rows.shape)}"
         )
     return rows
 
 
-def _read_dtype(dtype: str | None, rows: np.ndarray) -> str:
+def _read_dtype(dtype: str | None, rows: Any, device: Any = None) -> str:
+    known = DTYPES if device is None else _device.DTYPES
     if dtype is None:
-        return "float16" if rows.dtype == np.float16 else "float32"
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+        found = str(rows.dtype).rpartition(".")[2]
+        return found if found in known and found != "int8" else "float32"
+    if dtype not in known:
+        where = "" if device is None else " on a device"
+        raise ValueError(f"dtype: expected one of {', '.join(known)}{where}, got {dtype!r}")
     return dtype
 
 

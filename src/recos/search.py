@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, on_host, read, to_numpy
+from recos import _device
+from recos._arrays import Array, Inputs, is_plain_on_cuda, on_host, read, to_numpy
 from recos._blocks import parse_memory, spans
+from recos._exact import pair_scores
 from recos._scan import Found, make_corpus, merge, search
 from recos._screen import find_hits, read_threshold
 from recos._stores import Plain
@@ -43,15 +45,15 @@ class Pairs(NamedTuple):
 
     Attributes
     ----------
-    i, j : numpy.ndarray of int64, shape (n,)
-        Row numbers.
-    scores : numpy.ndarray, shape (n,)
+    i, j : array of int64, shape (n,)
+        Row numbers: tensors where the inputs are on a CUDA device, else NumPy arrays.
+    scores : array, shape (n,)
         Similarities.
     """
 
-    i: np.ndarray
-    j: np.ndarray
-    scores: np.ndarray
+    i: Array
+    j: Array
+    scores: Array
 
 
 def topk(
@@ -114,7 +116,9 @@ def _topk(
     memory: str | int,
     progress: bool | None,
 ) -> TopK:
-    metric, budget, given = find_metric(metric), parse_memory(memory), on_host(given)
+    metric, budget = find_metric(metric), parse_memory(memory)
+    on_cuda = is_plain_on_cuda(given)
+    given = given if on_cuda else on_host(given)
     (rows, stored), (_, name) = given.arrays, given.names
     allowed = read_where(where, len(stored))
     own = np.arange(len(rows)) if exclude_self else None
@@ -125,6 +129,8 @@ def _topk(
         )
     most = len(stored) if allowed is None else int(allowed.sum())
     k = min(read_k(k), most - exclude_self if most else 0)
+    if on_cuda:
+        return _topk_on_device(given, k, metric, allowed, exclude_self, budget)
     for part in spans(len(rows), max(1, _SCORED // rows.shape[1])):
         check_finite_rows(rows[part], given.names[0], range(part.start, part.stop))
     if not (k > 0 and len(rows)):
@@ -144,6 +150,34 @@ def _topk(
         best.indices[best.indices >= 0] += part.start
         found = [merge([*found, best], k)]
     return give_back(given, found[0])
+
+
+def _topk_on_device(
+    given: Inputs,
+    k: int,
+    metric: Metric,
+    allowed: np.ndarray | None,
+    exclude_self: bool,
+    budget: int,
+) -> TopK:
+    """Return the k best on the device of the inputs."""
+    xp, (rows, stored) = given.xp, given.arrays
+    _device.check_finite_rows(rows, given.names[0])
+    if not (k > 0 and len(rows)):
+        shape = len(rows), max(k, 0)
+        scores = xp.zeros(shape, dtype=xp.float64, device=given.home.device)
+        return TopK(given.give_back(scores), xp.astype(scores, xp.int64))
+    found = _device.search_rows(
+        metric,
+        rows.contiguous(),
+        stored,
+        k,
+        xp.arange(len(rows), device=given.home.device) if exclude_self else None,
+        None if allowed is None else xp.asarray(allowed, device=given.home.device),
+        memory=budget,
+        name=given.names[1],
+    )
+    return TopK(given.give_back(found.scores), found.indices)
 
 
 def rerank(
@@ -186,17 +220,21 @@ def rerank(
     array([[0, 1]])
     """
     metric = find_metric(metric)
-    given = on_host(read(queries, vectors, names=("queries", "vectors")))
+    given = read(queries, vectors, names=("queries", "vectors"))
+    on_cuda = is_plain_on_cuda(given)
+    given = given if on_cuda else on_host(given)
     rows, stored = given.arrays
     for_each = stored.ndim == 3
     if rows.ndim != 2 or stored.ndim not in (2, 3) or (for_each and len(stored) != len(rows)):
         raise ValueError(
             "queries and vectors: expected shapes (n, d) and (m, d) or (n, c, d), got "
-            f"{rows.shape} and {stored.shape}"
+            f"{tuple(rows.shape)} and {tuple(stored.shape)}"
         )
     count = stored.shape[-2]
     which = _read_candidates(candidates, len(rows), count)
     k = which.shape[1] if k is None else min(read_k(k), which.shape[1])
+    if on_cuda:
+        return _rerank_on_device(given, which, k, metric)
     scores = np.full(which.shape, -np.inf)
     query, place = np.nonzero(which >= 0)
     row = which[query, place]
@@ -209,6 +247,27 @@ def rerank(
     order = np.lexsort((which, -scores), axis=1)[:, :k]
     scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
     return give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))
+
+
+def _rerank_on_device(given: Inputs, which: np.ndarray, k: int, metric: Metric) -> TopK:
+    """Return candidates by their score, on the device of the inputs."""
+    xp, (rows, stored) = given.xp, (x.contiguous() for x in given.arrays)
+    for x, name in zip((rows, stored), given.names, strict=True):
+        _device.check_finite_rows(xp.reshape(x, (-1, x.shape[-1])), name)
+    number = xp.asarray(np.ascontiguousarray(which), device=given.home.device)
+    query, place = xp.nonzero(number >= 0)
+    row = number[query, place]
+    if stored.ndim == 3:
+        row = query * stored.shape[1] + row
+        stored = xp.reshape(stored, (-1, stored.shape[-1]))
+    scores = xp.full(which.shape, -xp.inf, dtype=xp.float64, device=given.home.device)
+    scores[query, place] = pair_scores(metric, rows, stored, query, row)
+    last = xp.where(number >= 0, number, 2**62)
+    order = xp.argsort(last, axis=1)
+    scores, number = (xp.take_along_axis(x, order, axis=1) for x in (scores, number))
+    order = xp.argsort(scores, axis=1, descending=True, stable=True)
+    scores, number = (xp.take_along_axis(x, order, axis=1) for x in (scores, number))
+    return TopK(given.give_back(scores[:, :k]), number[:, :k])
 
 
 def recall(found: Any, truth: TopK, k: int | None = None) -> float:
@@ -301,8 +360,7 @@ def range_search(
     """
     names = "queries", "corpus"
     found = _reaching(queries, corpus, threshold, metric, memory, progress, names)
-    order = np.lexsort((found.j, -found.scores, found.i))
-    return Pairs(*(field[order] for field in found))
+    return _ordered(found, (found.j, -found.scores, found.i))
 
 
 def mine_pairs(
@@ -362,7 +420,20 @@ def mine_pairs(
         low, high = np.minimum(row, other).ravel(), np.maximum(row, other).ravel()
         _, once = np.unique(np.stack([low, high]), axis=1, return_index=True)
         found = Pairs(low[once], high[once], scores.ravel()[once])
-    order = np.lexsort((found.j, found.i, -found.scores))[:most]
+        if is_plain_on_cuda(given):
+            found = Pairs(*(given.xp.asarray(x, device=given.home.device) for x in found))
+    ordered = _ordered(found, (found.j, found.i, -found.scores))
+    return Pairs(*(field[:most] for field in ordered))
+
+
+def _ordered(found: Pairs, keys: tuple[Array, ...]) -> Pairs:
+    """Return pairs in the order of their keys, the last one first."""
+    if isinstance(found.i, np.ndarray):
+        order = np.lexsort(keys)
+        return Pairs(*(field[order] for field in found))
+    order = keys[0].argsort(stable=True)
+    for key in keys[1:]:
+        order = order[key[order].argsort(stable=True)]
     return Pairs(*(field[order] for field in found))
 
 
@@ -375,12 +446,32 @@ def _reaching(
     progress: bool | None,
     names: tuple[str, str],
 ) -> Pairs:
+    given = read_matrices(X, X if Y is None else Y, names)
+    if is_plain_on_cuda(given):
+        return _reaching_on_device(given, Y is None, read_threshold(threshold), metric, memory)
     grid = plan(X, Y, metric, memory, names, holds_rows=False)
     check_rows_finite(grid)
     parts = list(find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress))
     if not parts:
         return Pairs(np.empty(0, int), np.empty(0, int), np.empty(0))
     return Pairs(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+
+
+def _reaching_on_device(
+    given: Inputs, mirrored: bool, threshold: float, metric: str | Metric, memory: str | int
+) -> Pairs:
+    """Return pairs on the device of the inputs; mirrored ones come once, with i < j."""
+    rows, stored = given.arrays
+    _device.check_finite_rows(rows, given.names[0])
+    # A score that is the threshold once it is rounded as scores are returned reaches it.
+    rounding = 2.0**-24 if given.dtype == given.xp.float32 else 0.0
+    i, j, scores = _device.reaching_rows(
+        find_metric(metric), rows.contiguous(), stored, threshold - rounding * abs(threshold),
+        memory=parse_memory(memory), name=given.names[1],
+    )  # fmt: skip
+    scores = given.xp.astype(scores, given.dtype)
+    kept = (scores >= threshold) & ((i < j) | (not mirrored))
+    return Pairs(i[kept], j[kept], scores[kept])
 
 
 def read_k(k: Any, name: str = "k") -> int:

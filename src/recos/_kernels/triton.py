@@ -17,7 +17,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 TILE = 64  # rows of which the largest product is kept
 # Queries and rows of a block, numbers multiplied at a time, warps, stages: the fastest on an H200.
-BLOCKS = {2: (128, 256, 64, 8, 4), 1: (128, 256, 128, 8, 4)}
+BLOCKS = {2: (128, 256, 64, 8, 4), 1: (128, 128, 128, 4, 3)}
 
 
 @triton.jit

@@ -1,0 +1,108 @@
+"""Similarities of pairs of rows on a device, their terms summed in float64.
+
+A kernel sorts in registers and sums (``_kernels/warps``); plain PyTorch does the same where it
+cannot, and is what it is tested against. The few pairs whose bound nearly cancels are brought to
+the host and summed without rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recos._arrays import Array, Inputs, check_finite
+from recos._blocks import spans
+from recos._terms import Doubt, Terms, aligned, aligned_exactly
+from recos.metrics import Metric, divide
+
+_NUMBERS = 2**22  # of pairs that plain PyTorch scores at a time
+_DOUBTFUL = 2**12  # pairs that are brought to the host at a time
+
+
+def pair_scores(
+    metric: Metric,
+    u: Array,
+    v: Array,
+    which_u: Array = None,
+    which_v: Array = None,
+    *,
+    given: Inputs | None = None,
+) -> Array:
+    """Return the similarities of pairs of rows in float64, shape (n,).
+
+    Pair i is row ``which_u[i]`` of ``u`` with row ``which_v[i]`` of ``v``; without numbers it is row
+    i, or the only row there is. Rows of inputs that are ``given`` are checked to be finite.
+    """
+    from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
+
+    dot, bound, other, square_u, square_v = sums(u, v, which_u, which_v)
+    if given is not None:
+        for square, name in zip((square_u, square_v), given.names, strict=True):
+            check_finite(xp, square, name)
+    one, norm_u, norm_v = dot.new_ones(()), square_u.sqrt(), square_v.sqrt()
+    # Of the two bounds only the one that the sign asks for is known.
+    scores: Array = divide(xp, metric, Terms(dot, bound, bound, norm_u, norm_v, one, one))
+    if metric.sorts:
+        wide = given is None or str(given.dtype).endswith("64")
+        least = Doubt.of(np.float64 if wide else np.float32, np.float64).least * norm_u * norm_v
+        for some in (
+            ((bound.abs() < least) | (other.abs() < least)).nonzero()[:, 0].split(_DOUBTFUL)
+        ):
+            pair = (_picked(x, which, some) for x, which in ((u, which_u), (v, which_v)))
+            scores[some] = _without_rounding(metric, *pair)
+    return scores
+
+
+def sums(u: Array, v: Array, which_u: Array = None, which_v: Array = None) -> Array:
+    """Return float64 sums of pairs of rows, shape (5, n).
+
+    They are the dot product, the bound for its sign, the other bound where the sign is not certain
+    (elsewhere infinite), and the squares of both norms.
+    """
+    import torch  # noqa: PLC0415 - heavy
+
+    from recos._kernels import warps  # noqa: PLC0415 - loads Numba
+
+    if warps.fits(u, v):
+        return warps.score(u, v, which_u, which_v)
+    given = [x for x in (which_u, which_v) if x is not None]
+    count = len(given[0]) if given else max(len(u), len(v))
+    parts = [
+        _sums(*(_picked(x, which, part) for x, which in ((u, which_u), (v, which_v))))
+        for part in spans(count, max(1, _NUMBERS // u.shape[1]))
+    ]
+    return torch.cat([torch.empty((5, 0), dtype=torch.float64, device=u.device), *parts], dim=1)
+
+
+def _sums(u: Array, v: Array) -> Array:
+    import torch  # noqa: PLC0415 - heavy
+    from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
+
+    terms = aligned(xp, *torch.broadcast_tensors(u.double(), v.double()), sorts=True)
+    negative, size = terms.dot < 0, terms.scale_u * terms.scale_v
+    near = Doubt.of(np.float64, np.float64).near * terms.norm_u * terms.norm_v
+    other = torch.where(negative, terms.up, terms.down) * size
+    return torch.stack(
+        [
+            terms.dot * size,
+            torch.where(negative, terms.down, terms.up) * size,
+            torch.where(terms.dot.abs() < near, other, torch.inf),
+            (terms.norm_u * terms.scale_u) ** 2,
+            (terms.norm_v * terms.scale_v) ** 2,
+        ]
+    )
+
+
+def _picked(x: Array, which: Array, some: Any) -> Array:
+    if which is not None:
+        return x[which[some]]
+    return x[some] if len(x) > 1 else x
+
+
+def _without_rounding(metric: Metric, u: Array, v: Array) -> Array:
+    import torch  # noqa: PLC0415 - heavy
+
+    pair = (x.cpu().double().numpy() for x in torch.broadcast_tensors(u, v))
+    scores = np.asarray(divide(np, metric, aligned_exactly(*pair)))
+    return torch.from_numpy(scores).to(u.device)
