@@ -33,6 +33,7 @@ from recos.metrics import Metric, divide
 TILE = 64
 RANK = 7  # coordinates of a profile: with what they leave out, 32 bytes
 _SAMPLE = 128  # rows that a basis is fitted to
+_ROUNDS = 3  # of the power iteration that fits it
 _DESCRIBED = 2**20  # rows at a time
 _LEAST_SHARE = 0.25  # of a profile that the first coordinate must hold
 _ROOM = 64  # candidates of a query, at least
@@ -120,27 +121,29 @@ def fit(metric: Metric, x: Any) -> Any:
 
     if not metric.sorts:
         return torch.zeros((RANK, x.shape[1]), dtype=torch.float32, device=x.device)
-    some = x[:: max(1, len(x) // _SAMPLE)][:_SAMPLE].detach().cpu().double().numpy()
-    some = some[np.isfinite(some).all(axis=1) & some.any(axis=1)]
-    some = some / np.maximum(np.abs(some).max(axis=1, keepdims=True), 1e-300)
-    unit = np.sort(some, axis=1) / np.sqrt(np.vecdot(some, some))[:, None]
-    # Of the sample's few rows rather than of its many columns; the vectors are the same.
-    vectors = np.linalg.eigh(unit @ unit.T)[1][:, ::-1][:, :RANK].T @ unit
-    basis = np.zeros((RANK, x.shape[1]))
-    found = np.linalg.qr(vectors.T)[0].T if len(vectors) else vectors
-    basis[: len(found)] = found
-    if len(unit) and (unit @ basis[0]).sum() < 0:
-        basis[0] *= -1
-    return torch.from_numpy(basis.astype(np.float32)).to(x.device)
+    some = x[:: max(1, len(x) // _SAMPLE)][:_SAMPLE].double()
+    some = some[some.abs().amax(dim=1).isfinite()]
+    some = some / some.abs().amax(dim=1, keepdim=True).clamp(min=1e-300)
+    unit = some.sort(dim=1)[0] / some.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    basis = torch.ones((x.shape[1], RANK), dtype=torch.float64, device=x.device)
+    basis[:, 1:] = torch.linspace(-1, 1, x.shape[1], device=x.device)[:, None] ** torch.arange(
+        1, RANK, device=x.device
+    )
+    for _ in range(_ROUNDS):
+        basis = torch.linalg.qr(unit.T @ (unit @ basis))[0]
+    basis[:, 0] *= torch.where((unit @ basis[:, 0]).sum() < 0, -1, 1)
+    padded = torch.zeros((RANK, x.shape[1]), dtype=torch.float32, device=x.device)
+    padded[: basis.shape[1]] = basis.T.float()
+    return padded
 
 
 def describe(metric: Metric, x: Any, basis: Any, *, name: str, first: int = 0) -> tuple[Any, ...]:
     """Return over, features and info of rows; raise for the first that is not finite."""
-    import torch  # noqa: PLC0415 - heavy
+    from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
 
     parts = [_describe(metric, x[part], basis) for part in spans(len(x), _DESCRIBED)]
     known = parts[0] if len(parts) == 1 else tuple(_cat(x) for x in zip(*parts, strict=True))
-    check_finite(torch, known[0], name, first)
+    check_finite(xp, known[0], name, first)
     return known[1:]
 
 
@@ -462,8 +465,7 @@ def _best(
     if len(corpus.tiles) > 2 * k and searchable(metric, corpus.rows):
         left = _screen(metric, queries, corpus, k, own, allowed, found, memory)
     if len(left):
-        squares = (queries[left].double() ** 2).sum(dim=1)
-        check_finite(torch, squares, "queries")
+        check_finite_rows(queries, "queries")
     for part in left.split(64) if len(left) else ():
         best = _compare_all(metric, queries[part], corpus, k, own[part], allowed)
         for field, values in zip(found, best, strict=True):
@@ -617,7 +619,8 @@ def _compare_all(
         indices = torch.cat([indices, number.expand(len(queries), -1)], dim=1)
         # Products of the same rows may differ by their places; scores must not.
         least = scores.topk(min(k, scores.shape[1]), dim=1)[0][:, -1:] - _CLOSE
-        i, j = ((scores[:, -len(number) :] >= least) | (doubtful & ~out)).nonzero(as_tuple=True)
+        near = ((scores[:, -len(number) :] >= least) | doubtful) & ~out
+        i, j = near.nonzero(as_tuple=True)
         scores[i, scores.shape[1] - len(number) + j] = pair_scores(
             metric, queries, corpus.rows, i, j + part.start
         )

@@ -164,9 +164,9 @@ class Index:
             rows = np.ascontiguousarray(rows, given.dtype)
             check_finite_rows(rows, "queries", np.arange(len(rows)))
         else:
-            rows = _device.on_device(rows, self._device)
+            rows, given = _device.on_device(rows, self._device), given._replace(xp=np)
         masks = _masks(segments, where)
-        k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
+        k = min(read_k(k), sum(np.count_nonzero(mask) for mask in masks))
         if not (k and len(rows)):
             found = Found.none(len(rows), k)
         else:
@@ -473,8 +473,10 @@ def _search_segment(
     progress: bool | None,
 ) -> Found:
     """Return the best rows of a segment; few allowed rows are gathered, not sought among all."""
-    corpus, allowed = segment.corpus, int(mask.sum())
+    corpus, allowed = segment.corpus, np.count_nonzero(mask)
     if not isinstance(corpus, Corpus):
+        if not allowed:
+            return Found.none(len(rows), k)
         some = None if allowed == len(mask) else mask
         return Found(*_device.search_kept(metric, rows, corpus, k, some, memory=memory))
     if allowed * _SELECTIVE >= len(mask):

@@ -1,4 +1,5 @@
 #define TILES 4     // of a block
+#define AT_ONCE 4096  // queries that are listed together
 #define EPSILON 0   // numbers of a query: what its codes lose,
 #define MOST 1      // 1 + that,
 #define SHARE 2     // its first coordinate,
@@ -45,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) sift(
     const i64* own, int* found, float* lower, int* counts,
     int query_count, int row_count, int tile_count, int room, int stage, int code_width)
 {
-    __shared__ int alive[TILES][256];
+    __shared__ unsigned short alive[TILES][AT_ONCE];
     __shared__ int sizes[TILES];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int first = blockIdx.x * TILES;
@@ -53,11 +54,10 @@ extern "C" __global__ void __launch_bounds__(256) sift(
     const i64 stride = (i64)code_width * sizeof(CODES);
     const int place = lane / 4, part = lane % 4;  // as the tensor cores lay out their factors
     #define OF(what, q) numbers[(what) * query_count + (q)]
-    for (int start = 0; start < query_count; start += 256) {
+    for (int start = 0; start < query_count; start += AT_ONCE) {
         if (threadIdx.x < TILES) sizes[threadIdx.x] = 0;
         __syncthreads();
-        const int mine = start + threadIdx.x;
-        if (mine < query_count) {
+        for (int mine = start + threadIdx.x; mine < min(query_count, start + AT_ONCE); mine += 256) {
             const float known = OF(KNOWN, mine), floor = OF(FLOOR, mine);
             const float least = floor * OF(SHARE, mine), rest = floor * OF(REST, mine);
             const float epsilon = OF(EPSILON, mine), most = OF(MOST, mine);
@@ -68,31 +68,35 @@ extern "C" __global__ void __launch_bounds__(256) sift(
                 const float largest = maxima[tile * query_count + mine];
                 const float* its = tiles + 4 * tile;
                 bool open = largest >= known;
-                if (stage) open = !open && !(largest + epsilon * its[0] + most * its[1] + rest * its[2] < least);
-                if (open && floor <= 1) alive[t][atomicAdd(sizes + t, 1)] = mine;
+                if (stage)
+                    open = !open
+                        && !(largest + epsilon * its[0] + most * its[1] + rest * its[2] < least);
+                if (open && floor <= 1) alive[t][atomicAdd(sizes + t, 1)] = mine - start;
             }
         }
         __syncthreads();
         for (int item = warp;; item += 8) {
             int t = 0, group = item;
-            while (t < TILES && group >= (sizes[t] + 7) / 8) group -= (sizes[t++] + 7) / 8;
+            while (t < TILES && group >= (sizes[t] + 7) / 8 * 2) group -= (sizes[t++] + 7) / 8 * 2;
             if (t == TILES) break;
             const int size = sizes[t];
-            const i64 base = (i64)(first + t) * 64;
-            const char* right = (const char*)codes + alive[t][min(group * 8 + place, size - 1)] * stride + 16 * part;
-            const char* left[8];
+            const i64 base = (i64)(first + t) * 64 + group % 2 * 32;  // half of the tile
+            group /= 2;
+            const char* right = (const char*)codes
+                + (start + alive[t][min(group * 8 + place, size - 1)]) * stride + 16 * part;
+            const char* left[4];
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int i = 0; i < 4; ++i) {
                 const i64 row = base + i * 8 + place;
                 left[i] = (const char*)row_codes + (CODED ? row : min(row, (i64)row_count - 1)) * stride + 16 * part;
             }
-            decltype(zero(CODES())) sums[4][4] = {};
+            decltype(zero(CODES())) sums[2][4] = {};
             for (int at = 0; at < stride; at += 64) {
                 // Of every 64 bytes a lane holds 16 in a row: in another order than the instruction
                 // says, but in the same of both factors.
                 const Sixteen y = *(const Sixteen*)(right + at);
                 #pragma unroll
-                for (int i = 0; i < 4; ++i) {
+                for (int i = 0; i < 2; ++i) {
                     const Sixteen a = *(const Sixteen*)(left[2 * i] + at), b = *(const Sixteen*)(left[2 * i + 1] + at);
                     multiply(sums[i], a.word[0], b.word[0], a.word[1], b.word[1], y.word[0], y.word[1], CODES());
                     multiply(sums[i], a.word[2], b.word[2], a.word[3], b.word[3], y.word[2], y.word[3], CODES());
@@ -103,12 +107,12 @@ extern "C" __global__ void __launch_bounds__(256) sift(
             for (int c = 0; c < 2; ++c) {
                 const int column = group * 8 + 2 * part + c;
                 if (column >= size) continue;
-                const int q = alive[t][column];
+                const int q = start + alive[t][column];
                 const float floor = OF(FLOOR, q), epsilon = OF(EPSILON, q), most = OF(MOST, q);
                 const float rest = floor * OF(REST, q), least = floor * OF(SHARE, q);
                 const float times = CODED ? OF(SCALE, q) * scale[first + t] : 1.0f;
                 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
+                for (int i = 0; i < 4; ++i) {
                     const i64 row = base + i * 8 + place;
                     if (row >= row_count) continue;
                     const float4 its = ((const float4*)info)[row];
@@ -122,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(256) sift(
                 const int bit = __ffs(__shfl_sync(~0u, left_over, from)) - 1;
                 if (lane == from) left_over &= left_over - 1;
                 const i64 row = base + bit / 2 * 8 + from / 4;
-                const int q = alive[t][group * 8 + 2 * (from % 4) + bit % 2];
+                const int q = start + alive[t][group * 8 + 2 * (from % 4) + bit % 2];
                 const float times = over[row], floor = OF(FLOOR, q);
                 if (times == 0 || own[q] == row) continue;  // zeros, or not to be found
                 float dot = 0, bound = 0;
