@@ -269,10 +269,11 @@ def is_plain_on_cuda(given: Inputs) -> bool:
     """Whether the inputs are plain tensors in the memory of a CUDA device, with no gradient."""
     if not given.xp.__name__.endswith("torch"):
         return False
-    return all(is_concrete(x) and x.is_cuda and not _is_tracked(x) for x in given.arrays)
+    return all(is_concrete(x) and x.is_cuda and not is_tracked(x) for x in given.arrays)
 
 
-def _is_tracked(x: Array) -> bool:
+def is_tracked(x: Array) -> bool:
+    """Whether a tensor's gradient is followed."""
     torch = sys.modules["torch"]
     forward = torch.autograd.forward_ad._current_level >= 0
     return bool((x.requires_grad and torch.is_grad_enabled()) or forward)
@@ -284,7 +285,7 @@ def _is_on_host(x: Array) -> bool:
     if not is_concrete(x):
         return False
     if torch is not None and isinstance(x, torch.Tensor):
-        return x.device.type == "cpu" and x.layout == torch.strided and not _is_tracked(x)
+        return x.device.type == "cpu" and x.layout == torch.strided and not is_tracked(x)
     if jax is not None and isinstance(x, jax.Array):
         return all(device.platform == "cpu" for device in x.devices())
     return False

@@ -19,14 +19,13 @@ in plain PyTorch, which serves where kernels cannot, and as their oracle.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recos._arrays import Array, Inputs, check_finite, on_host
 from recos._blocks import spans
-from recos._exact import pair_scores
+from recos._exact import has_triton, pair_scores
 from recos._terms import Doubt, all_pairs, rows
 from recos.metrics import Metric, divide
 
@@ -96,15 +95,6 @@ class _Queries(NamedTuple):
 
 # What the rows of ``_Queries.numbers`` are: as in ``_kernels/warps``.
 _EPSILON, _MOST, _SHARE, _REST, _FLOOR, _KNOWN, _SCALE, _LAST = range(8)
-
-
-@cache
-def _has_triton() -> bool:
-    try:
-        import triton  # noqa: F401, PLC0415 - optional, and heavy
-    except ImportError:
-        return False
-    return True
 
 
 def searchable(metric: Metric, x: Any) -> bool:
@@ -534,13 +524,15 @@ def _prepare(
 ) -> _Queries:  # fmt: skip
     import torch  # noqa: PLC0415 - heavy
 
-    _, _, table, info = _describe(metric, queries.float().contiguous(), corpus.basis)
+    _, _, table, _ = _describe(metric, queries.float().contiguous(), corpus.basis)
+    rounding = _rounding(queries.shape[1]) if metric.sorts else 0.0
+    rest = ((1 - table[:, 0].double() ** 2).clamp(min=0) + rounding).sqrt().float()
     numbers = torch.stack(
         [
             epsilon,
             1 + epsilon,
             table[:, 0],
-            info[:, 3] * table[:, 0] * (1 + 1e-6),  # rest over share, times share
+            rest * (1 + 1e-6),
             epsilon,
             epsilon,  # to be set
             scale,
@@ -759,7 +751,7 @@ def _maxima(codes: Any, scale: Any, corpus: DeviceCorpus, weight: Any) -> Any:
         right = corpus.codes
         if weight is not None:
             weight = torch.nn.functional.pad(weight, (0, len(right) - len(weight)))
-    if right.is_cuda and _has_triton():
+    if right.is_cuda and has_triton():
         from recos._kernels import triton  # noqa: PLC0415 - optional
 
         return triton.maxima(codes, right, scale, corpus.scale, weight)

@@ -7,16 +7,19 @@ the host and summed without rounding.
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, check_finite
+from recos._arrays import Array, Inputs, check_finite, is_concrete, is_tracked
 from recos._blocks import spans
-from recos._terms import Doubt, Terms, aligned, aligned_exactly
+from recos._terms import Doubt, Rows, Terms, aligned, aligned_exactly
 from recos.metrics import Metric, divide
 
 _NUMBERS = 2**22  # of pairs that plain PyTorch scores at a time
+_WORTH_SPLITTING = 64  # numbers of a row from which on the tensor cores are the faster
 _DOUBTFUL = 2**12  # pairs that are brought to the host at a time
 
 
@@ -52,6 +55,30 @@ def pair_scores(
             pair = (_picked(x, which, some) for x, which in ((u, which_u), (v, which_v)))
             scores[some] = _without_rounding(metric, *pair)
     return scores
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton is installed, in which kernels of matrix products are written."""
+    try:
+        import triton  # noqa: F401, PLC0415 - optional, and heavy
+    except ImportError:
+        return False
+    return True
+
+
+def has_ratios(metric: Metric, left: Rows, right: Rows) -> bool:
+    """Whether a kernel makes the scores of these rows with one another.
+
+    It makes float32 of plain tensors on a GPU: there are no gradients, and nothing is traced.
+    """
+    if "torch" not in sys.modules:
+        return False
+    torch, x, y = sys.modules["torch"], left.x, right.x
+    if not (metric.sorts and isinstance(x, torch.Tensor) and is_concrete(x) and x.is_cuda):
+        return False
+    plain = not (is_tracked(x) or is_tracked(y)) and x.dtype == torch.float32
+    return plain and x.shape[1] >= _WORTH_SPLITTING and has_triton()
 
 
 def sums(u: Array, v: Array, which_u: Array = None, which_v: Array = None) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 
 from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read, replaced
 from recos._blocks import Progress, count_threads, parse_memory, run_blocks, spans
+from recos._exact import has_ratios
 from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
 from recos.metrics import (
     Metric,
@@ -101,7 +102,8 @@ def plan(
     rows = rows if holds_rows else max(rows, 1)
     if not (columns and rows):
         raise too_little_memory(4 * max(prepared, 2 * size * m), m, width)
-    return Grid(given, metric, tile, columns, min(rows, 4 * tile), budget // 4)
+    rows = min(rows, 4 * tile) if given.xp is np else rows
+    return Grid(given, metric, tile, columns, rows, budget // 4)
 
 
 def too_little_memory(least: int, rows: int, width: int) -> ValueError:
@@ -292,11 +294,29 @@ def generic_blocks(grid: Grid) -> Iterator[tuple[slice, Array]]:
 
 
 def _generic_tile(xp: Any, metric: Metric, left: Rows, right: Rows) -> Array:
+    if has_ratios(metric, left, right):
+        return _ratios(xp, metric, left, right)
     terms = all_pairs(xp, left, right)
     scores = divide(xp, metric, terms)
     doubtful = doubtful_elsewhere(xp, terms, scores) if metric.sorts else None
     if doubtful is None:
         return scores
+    return _in_float64(xp, metric, left, right, scores, doubtful)
+
+
+def _ratios(xp: Any, metric: Metric, left: Rows, right: Rows) -> Array:
+    """Return scores that a kernel made, doubtful ones computed again."""
+    from recos._kernels import triton  # noqa: PLC0415 - optional
+
+    scores = triton.ratios(left, right, *Doubt.of(np.float32, np.float32))
+    doubtful = xp.isnan(scores)
+    return _in_float64(xp, metric, left, right, scores, doubtful) if xp.any(doubtful) else scores
+
+
+def _in_float64(
+    xp: Any, metric: Metric, left: Rows, right: Rows, scores: Array, doubtful: Array
+) -> Array:
+    """Return the scores, doubtful ones with terms summed in float64."""
     i, j = xp.nonzero(doubtful)
     found = [
         in_float64(

@@ -1,6 +1,7 @@
 """Triton kernels: matrix products whose tiles never reach memory.
 
 * ``maxima``: products of queries with rows, of which only the largest of each 64 rows is written.
+* ``ratios``: all pairs of rows, the dot product and both bounds in registers at once.
 
 Both factors are read by the bulk copy engine where there is one, and multiplied by the tensor cores:
 float16 and bfloat16 with sums in float32, int8 with exact sums.
@@ -70,3 +71,74 @@ def maxima(queries, rows, query_scale, scale, weight, blocks=None):
             TURNS=triton.cdiv(width, k), num_warps=warps, num_stages=stages,
         )  # fmt: skip
     return out
+
+
+@triton.jit
+def _ratios(
+    x, y, even_x, even_y, odd_x, odd_y, out, rows, columns, least, near,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, DOTS: tl.constexpr, HALVES: tl.constexpr,
+):  # fmt: skip
+    """Write the dot product over the bound for its sign; NaN where rounding may spoil it."""
+    across = tl.cdiv(columns, N)
+    down = tl.cdiv(rows, M)
+    pid = tl.program_id(0)
+    # Eight blocks of rows go side by side over the columns: what they share stays in the cache.
+    first = pid // (8 * across) * 8
+    high = tl.minimum(down - first, 8)
+    m = (first + pid % (8 * across) % high) * M
+    n = pid % (8 * across) // high * N
+    dot = tl.zeros((M, N), tl.float32)
+    even = tl.zeros((M, N), tl.float32)
+    odd = tl.zeros((M, N), tl.float32)
+    for k in range(HALVES):
+        even = tl.dot(even_x.load([m, k * K]), even_y.load([n, k * K]).T, even)
+    for k in range(HALVES):
+        odd = tl.dot(odd_x.load([m, k * K]), odd_y.load([n, k * K]).T, odd)
+    for k in range(DOTS):
+        dot = tl.dot(x.load([m, k * K]), y.load([n, k * K]).T, dot)
+    up, down_ = even + odd, even - odd
+    bound = tl.abs(tl.where(dot < 0, down_, up))
+    other = tl.abs(tl.where(dot < 0, up, down_))
+    doubtful = (bound < least) | ((tl.abs(dot) < near) & (other < least))
+    ratio = tl.minimum(tl.maximum(dot / tl.maximum(bound, 1e-30), -1.0), 1.0)
+    i, j = m + tl.arange(0, M), n + tl.arange(0, N)
+    inside = (i < rows)[:, None] & (j < columns)[None, :]
+    place = out + i.to(tl.int64)[:, None] * columns + j[None, :]
+    tl.store(place, tl.where(doubtful, float("nan"), ratio), mask=inside)
+
+
+_SCALE = 64.0  # of unit rows: what their float16 parts leave out is then a normal number
+
+
+def ratios(left, right, least, near, blocks=(128, 128, 64, 8, 4)):
+    """Return float32 recos of rows with rows (see ``_terms.Rows``), NaN where it is doubtful.
+
+    Float32 numbers go to the tensor cores as a float16 part and what it leaves out; of the four
+    products of two such pairs the smallest is left out.
+    """
+    m, n, k, warps, stages = blocks
+    out = torch.empty((len(left.x), len(right.x)), dtype=torch.float32, device=left.x.device)
+    factors = [
+        TensorDescriptor.from_tensor(
+            _split(part, side, field != "x", right=side is right), [size, k]
+        )
+        for field in ("x", "even", "odd")
+        for side, size, part in ((left, m, getattr(left, field)), (right, n, getattr(right, field)))
+    ]
+    with torch.cuda.device(out.device):
+        _ratios[(triton.cdiv(len(left.x), m) * triton.cdiv(len(right.x), n),)](
+            *factors, out, *out.shape, least * _SCALE**2, near * _SCALE**2, M=m, N=n, K=k,
+            DOTS=triton.cdiv(factors[0].shape[1], k), HALVES=triton.cdiv(factors[2].shape[1], k),
+            num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+    return out
+
+
+def _split(part, side, folded, *, right):
+    """Return the float16 parts of a factor side by side, as they meet those of the other."""
+    times = _SCALE * (0.5**0.5 if folded else 1.0)
+    over = torch.where(side.norm > 0, times / side.norm, 0.0)
+    numbers = torch.nn.functional.pad(part, (0, -part.shape[1] % 8)) * over[:, None]
+    most = numbers.half()
+    rest = (numbers - most.float()).half()
+    return torch.cat([most, rest, most] if right else [rest, most, most], dim=1)  # the least first
