@@ -88,8 +88,9 @@ def plan(
 
     A quarter is for the columns prepared, a quarter for results or hits, half for the threads.
     """
-    metric, budget, threads = find_metric(metric), parse_memory(memory), count_threads()
+    metric, budget = find_metric(metric), parse_memory(memory)
     given = read_matrices(X, X if Y is None else Y, names)
+    threads = count_threads() if given.xp is np else 1
     if Y is None:
         given = given._replace(names=("X", "X"))
     m, width = given.arrays[1].shape
