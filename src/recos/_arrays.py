@@ -210,7 +210,7 @@ def _as_numpy(value: Any, name: str) -> np.ndarray:
 def _dtypes(xp: Any, arrays: list[Array], names: tuple[str, ...]) -> tuple[Any, Any]:
     """Return the dtype to compute in (32 bits or more) and that of the result."""
     floats = [_floating_family(xp, x.dtype, name) for x, name in zip(arrays, names, strict=True)]
-    result = xp.result_type(*floats)
+    result = floats[0] if all(x == floats[0] for x in floats) else xp.result_type(*floats)
     narrow = _is_bfloat16(result) or xp.finfo(result).bits < 32
     return (xp.float32 if narrow else result), result
 

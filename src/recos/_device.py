@@ -35,13 +35,13 @@ _SAMPLE = 128  # rows that a basis is fitted to
 _ROUNDS = 3  # of the power iteration that fits it
 _DESCRIBED = 2**20  # rows at a time
 _LEAST_SHARE = 0.25  # of a profile that the first coordinate must hold
-_ROOM = 64  # candidates of a query, at least
+_ROOM = 256  # candidates of a query, at least
 DTYPES = ("float32", "float16", "bfloat16")  # that rows are kept in
 _KEPT = 0.9  # of the free memory of a device that rows may fill
 _COMPARED = 2**24  # numbers of rows, and pairs, that are compared in float64 at a time
 _MOST_RANKED = 2048  # candidates of a query that a kernel scores
 _CLOSE = 1e-9  # how far off scores of products in float64 are, at most, where they are not doubtful
-_INT8_LOSS = 0.03  # of a typical unit row, up to which codes of eight bits rule out enough
+_INT8_LOSS = 0.02  # of a typical unit row, up to which codes of eight bits rule out enough
 
 
 class DeviceCorpus(NamedTuple):
