@@ -46,7 +46,7 @@ def data(request, rng):
 
 
 def assert_same(found, exact):
-    """Compare with one more of the best; rows may differ where their scores are equal but for rounding."""
+    """Compare with one more of the best; rows of equal scores, but for rounding, may differ."""
     scores, indices = (np.asarray(x.cpu()) for x in (found.scores, found.indices))
     k = scores.shape[1]
     np.testing.assert_allclose(scores, exact.scores[:, :k], atol=1e-12)
@@ -133,7 +133,7 @@ def test_range_finds_what_the_host_finds(data, threshold, device):
             zip(exact.i.tolist(), exact.j.tolist(), strict=True), exact.scores.tolist(), strict=True
         )
     )
-    edge = {pair for pair in found.keys() ^ expected.keys()}
+    edge = found.keys() ^ expected.keys()
     assert all(abs({**found, **expected}[pair] - threshold) < 1e-12 for pair in edge)
     for pair in found.keys() & expected.keys():
         assert found[pair] == pytest.approx(expected[pair], abs=1e-12)
@@ -142,7 +142,7 @@ def test_range_finds_what_the_host_finds(data, threshold, device):
 def test_rows_that_are_not_finite_are_named():
     X = torch.ones((200, 8))
     X[7, 3] = torch.nan
-    with pytest.raises(ValueError, match="corpus: expected finite numbers, .* in row 7"):
+    with pytest.raises(ValueError, match=r"corpus: expected finite numbers, .* in row 7"):
         _device.make_corpus(METRICS["recos"], X)
 
 
@@ -176,7 +176,8 @@ def test_public_functions_stay_on_the_device(rng, metric):
     )
     found = recos.topk(rows[:100], rows, 7, metric=metric, exclude_self=False, memory="2MiB")
     exact = recos.topk(wide[:100], wide, 7, metric=metric)
-    assert found.scores.is_cuda and found.indices.is_cuda
+    assert found.scores.is_cuda
+    assert found.indices.is_cuda
     np.testing.assert_array_equal(found.indices.cpu(), exact.indices)
     again = recos.rerank(rows[:100], rows, candidates=found.indices.flip(1), k=5, metric=metric)
     np.testing.assert_array_equal(again.indices.cpu(), exact.indices[:, :5])
@@ -240,3 +241,43 @@ def test_half_precision_autocast_changes_no_ranking(rng):
 def test_a_device_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device: expected a CUDA device"):
         recos.Index(np.ones((3, 4)), device="cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [64, 101, 768])
+def test_the_gradient_of_the_kernel_is_that_of_float64(rng, width):
+    X, Y = (torch.from_numpy(rng.standard_normal((n, width))).cuda() for n in (70, 90))
+    weight = torch.from_numpy(rng.standard_normal((70, 90))).cuda()
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        x, y = (x.to(dtype).requires_grad_() for x in (X, 1e-3 * Y))
+        scores = recos.pairwise(x, y)
+        (scores * weight.to(dtype)).sum().backward()
+        found.append((scores.detach().double(), x.grad.double(), y.grad.double() * 1e-3))
+    for wide, narrow in zip(*found, strict=True):
+        torch.testing.assert_close(narrow, wide, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("function", ["pairwise", "paired"])
+def test_training_is_traced_without_a_graph_break(rng, function, dtype):
+    X = torch.from_numpy(rng.standard_normal((20, 64))).to(getattr(torch, dtype)).requires_grad_()
+
+    def loss(x):
+        return getattr(recos, function)(x, x.flip(0)).float().sum()
+
+    traced = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    assert float(traced(X)) == pytest.approx(float(loss(X)), rel=1e-2, abs=1e-2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [64, 301, 768])
+def test_all_pairs_by_the_kernel_are_those_of_float64(rng, width):
+    X, Y = (
+        torch.from_numpy(rng.standard_normal((n, width)).astype(np.float32)).cuda()
+        for n in (300, 400)
+    )
+    X[:50] = Y[:50]
+    Y[60], X[70] = 1.0, 0.0
+    exact = recos.pairwise(X.double(), Y.double())
+    torch.testing.assert_close(recos.pairwise(X, Y).double(), exact, rtol=0, atol=3e-6)

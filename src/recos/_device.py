@@ -634,7 +634,7 @@ def _all_scores(metric: Metric, u: Any, v: Any) -> Iterator[tuple[slice, Any, An
         yield (
             part,
             scores,
-            doubt.pairs(xp, terms) if metric.sorts else scores != scores,
+            doubt.pairs(xp, terms) if metric.sorts else scores.isnan(),
         )
 
 

@@ -68,17 +68,25 @@ def has_triton() -> bool:
 
 
 def has_ratios(metric: Metric, left: Rows, right: Rows) -> bool:
-    """Whether a kernel makes the scores of these rows with one another.
+    """Whether a kernel makes the scores of these rows with one another, without gradients."""
+    return _fits_ratios(metric, left.x, right.x) and not (is_tracked(left.x) or is_tracked(right.x))
 
-    It makes float32 of plain tensors on a GPU: there are no gradients, and nothing is traced.
-    """
-    if "torch" not in sys.modules:
+
+def has_gradient(metric: Metric, x: Array, y: Array, dtype: Any) -> bool:
+    """Whether kernels make the scores of all pairs of these rows, and their gradient."""
+    if not (_fits_ratios(metric, x, y) and len(x) and len(y)):
         return False
-    torch, x, y = sys.modules["torch"], left.x, right.x
-    if not (metric.sorts and isinstance(x, torch.Tensor) and is_concrete(x) and x.is_cuda):
+    torch = sys.modules["torch"]
+    forward = torch.autograd.forward_ad._current_level >= 0
+    return bool(dtype == torch.float32 and not forward and (is_tracked(x) or is_tracked(y)))
+
+
+def _fits_ratios(metric: Metric, x: Array, y: Array) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is None or not (metric.sorts and isinstance(x, torch.Tensor) and x.is_cuda):
         return False
-    plain = not (is_tracked(x) or is_tracked(y)) and x.dtype == torch.float32
-    return plain and x.shape[1] >= _WORTH_SPLITTING and has_triton()
+    plain = is_concrete(x) and is_concrete(y) and x.dtype != torch.float64
+    return bool(plain and x.shape[1] >= _WORTH_SPLITTING and has_triton())
 
 
 def sums(u: Array, v: Array, which_u: Array = None, which_v: Array = None) -> Array:

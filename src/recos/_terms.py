@@ -127,7 +127,7 @@ def rows(
     x, scale, norm = _scaled_compiled(x) if xp is np else (*scaled(xp, x, x.dtype), None)
     even = odd = None
     if sorts:
-        even, odd = sort_and_fold(x, room) if xp is np else _fold(xp, xp.sort(x, axis=-1))
+        even, odd = sort_and_fold(x, room) if xp is np else fold(xp, xp.sort(x, axis=-1))
         if right and x.shape[-1] % 2:  # the middle is its own mirror image: it counts twice
             even = xp.concat([even[:, :-1], 2 * even[:, -1:]], axis=-1)
     return Rows(x, even, odd, norms(xp, x) if norm is None else norm, scale)
@@ -146,7 +146,7 @@ def _scaled_compiled(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return x, scale, norms(np, x)
 
 
-def _fold(xp: Any, ascending: Array) -> tuple[Array, Array]:
+def fold(xp: Any, ascending: Array) -> tuple[Array, Array]:
     """Split sorted rows into their sum and difference with themselves reversed, each half as wide.
 
     Then 2 u↑·v↑ = e·e' + o·o' and 2 u↑·v↓ = e·e' - o·o', so that both bounds together cost one

@@ -15,7 +15,7 @@ import numpy as np
 
 from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read, replaced
 from recos._blocks import Progress, count_threads, parse_memory, run_blocks, spans
-from recos._exact import has_ratios
+from recos._exact import has_gradient, has_ratios
 from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
 from recos.metrics import (
     Metric,
@@ -271,6 +271,16 @@ def _score_exactly(
         for part in spans(len(columns), max(1, 2**14 // x.shape[1])):
             j = columns[part]
             scores[i, j] = divide(np, metric, aligned_exactly(x[i : i + 1], y[j]))
+
+
+def with_gradient(grid: Grid) -> Array | None:
+    """Return the scores of all pairs by kernels that know their gradient, where these can."""
+    x, y = grid.x, grid.y
+    if not has_gradient(grid.metric, x, y, grid.given.dtype):
+        return None
+    from recos import _training  # noqa: PLC0415 - optional
+
+    return _training.pairwise(*(cast(grid.given.xp, x, grid.given.dtype) for x in (x, y)))
 
 
 def generic_blocks(grid: Grid) -> Iterator[tuple[slice, Array]]:

@@ -75,8 +75,9 @@ def maxima(queries, rows, query_scale, scale, weight, blocks=None):
 
 @triton.jit
 def _ratios(
-    x, y, even_x, even_y, odd_x, odd_y, out, rows, columns, least, near,
+    x, y, even_x, even_y, odd_x, odd_y, out, bounds, rows, columns, least, near,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, DOTS: tl.constexpr, HALVES: tl.constexpr,
+    KEEP: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """Write the dot product over the bound for its sign; NaN where rounding may spoil it."""
     across = tl.cdiv(columns, N)
@@ -103,15 +104,19 @@ def _ratios(
     ratio = tl.minimum(tl.maximum(dot / tl.maximum(bound, 1e-30), -1.0), 1.0)
     i, j = m + tl.arange(0, M), n + tl.arange(0, N)
     inside = (i < rows)[:, None] & (j < columns)[None, :]
-    place = out + i.to(tl.int64)[:, None] * columns + j[None, :]
-    tl.store(place, tl.where(doubtful, float("nan"), ratio), mask=inside)
+    place = i.to(tl.int64)[:, None] * columns + j[None, :]
+    tl.store(out + place, tl.where(doubtful, float("nan"), ratio), mask=inside)
+    if KEEP:
+        tl.store(bounds + place, bound / UNIT, mask=inside)
 
 
 _SCALE = 64.0  # of unit rows: what their float16 parts leave out is then a normal number
 
 
-def ratios(left, right, least, near, blocks=(128, 128, 64, 8, 4)):
+def ratios(left, right, least, near, bounds=None, blocks=(128, 128, 64, 8, 4)):
     """Return float32 recos of rows with rows (see ``_terms.Rows``), NaN where it is doubtful.
+
+    The bounds of unit rows are written to ``bounds`` where it is given.
 
     Float32 numbers go to the tensor cores as a float16 part and what it leaves out; of the four
     products of two such pairs the smallest is left out.
@@ -127,11 +132,42 @@ def ratios(left, right, least, near, blocks=(128, 128, 64, 8, 4)):
     ]
     with torch.cuda.device(out.device):
         _ratios[(triton.cdiv(len(left.x), m) * triton.cdiv(len(right.x), n),)](
-            *factors, out, *out.shape, least * _SCALE**2, near * _SCALE**2, M=m, N=n, K=k,
+            *factors, out, out if bounds is None else bounds, *out.shape, least * _SCALE**2, near * _SCALE**2, M=m, N=n, K=k,
             DOTS=triton.cdiv(factors[0].shape[1], k), HALVES=triton.cdiv(factors[2].shape[1], k),
-            num_warps=warps, num_stages=stages,
+            KEEP=bounds is not None, UNIT=_SCALE**2, num_warps=warps, num_stages=stages,
         )  # fmt: skip
     return out
+
+
+@triton.jit
+def _slopes(
+    grad, scores, bounds, of_dot, of_even, of_odd, columns, step_i, step_j, size,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    score = tl.load(scores + at, mask=inside, other=0)
+    slope = tl.load(grad + at // columns * step_i + at % columns * step_j, mask=inside, other=0)
+    slope = slope.to(tl.float32) / tl.load(bounds + at, mask=inside, other=1)
+    half = slope * score * -0.5
+    tl.store(of_dot + at, slope, mask=inside)
+    tl.store(of_even + at, tl.where(score < 0, -half, half), mask=inside)
+    tl.store(of_odd + at, half, mask=inside)
+
+
+def slopes(grad, scores, bounds, dtype):
+    """Return the slopes of the dot product and of the even and the odd part of the bound.
+
+    With s = dot / bound, ds = (d dot - s d bound) / bound; the bound is half the odd part and half
+    the even one, which counts negatively where the product is negative.
+    """
+    found = [torch.empty(scores.shape, dtype=dtype, device=scores.device) for _ in range(3)]
+    with torch.cuda.device(scores.device):
+        _slopes[(triton.cdiv(scores.numel(), 1024),)](
+            grad, scores, bounds, *found, scores.shape[1], *grad.stride(), scores.numel(),
+            BLOCK=1024,
+        )  # fmt: skip
+    return found
 
 
 def _split(part, side, folded, *, right):

@@ -11,8 +11,8 @@ shuffles. Sorted rows exist in registers alone: nothing but sums is ever written
 * ``encode``: folded rows as float16, or as int8 with a scale for each 64 rows, and what that loses.
 * ``sift``: the rows of tiles that may reach a threshold (see ``_device``).
 
-The kernels are CUDA C++ (in ``cuda/``), compiled when first used for a width, by the compiler that PyTorch carries.
-They know widths of up to 2048 numbers; what is wider is done by PyTorch itself.
+The kernels are CUDA C++ (in ``cuda/``), compiled when first used for a width, by the compiler that
+PyTorch carries. They know widths of up to 2048 numbers; what is wider is done by PyTorch itself.
 """
 
 from __future__ import annotations
