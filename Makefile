@@ -17,7 +17,7 @@ define LOWEST
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-floors = project["dependencies"] + extras["jax"] + extras["cli"] + extras["fast"]
+floors = project["dependencies"] + extras["jax"] + extras["compare"] + extras["fast"]
 print(*(requirement.replace(">=", "==") for requirement in floors))
 endef
 export LOWEST
@@ -28,8 +28,8 @@ export LOWEST
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.base ## The paper's worked example, then a first look at real vectors
-	@$(BIN)/python examples/first_look.py
+demo: $(VENV)/.base ## Compare similarities with what comes with the package, and write a report
+	@$(BIN)/recos compare
 
 test: $(TOOLS) ## Tests, doctests and the code blocks of README and docs, with branch coverage
 	$(BIN)/python -m pytest --cov
@@ -58,14 +58,14 @@ lowest: ## Tests with the oldest versions that pyproject.toml allows
 	$(BIN)/python -m pytest -W default
 
 clean: ## Remove what the other targets made, but not .venv
-	rm -rf site dist .cache .coverage .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf site dist recos-compare .cache .coverage .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) ..."
 	@$(NEW_VENV)
 	@$(NEW_PIP)
-	@$(INSTALL) -c constraints.txt --build-constraint constraints.txt --editable .
+	@$(INSTALL) -c constraints.txt --build-constraint constraints.txt --editable ".[compare]"
 	@touch $@
 
 $(TOOLS): $(VENV)/.base

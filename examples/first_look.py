@@ -1,4 +1,4 @@
-"""A first look at recos: the paper's six experts, then real vectors. Run it with ``make demo``.
+"""A first look at recos: the paper's six experts, then real vectors.
 
 The real vectors are words, embedded from the language reference that ships with Python, so
 nothing is downloaded: words that occur in the same company get similar vectors.

@@ -186,10 +186,10 @@ def test_blas_is_restored_after_an_error(monkeypatch):
 
 
 def test_blas_is_restored_by_the_last_of_overlapping_callers():
-    with _blocks._single_threaded_blas():
+    with _blocks.single_threaded_blas():
         pass  # the controller is there
     before = blas_threads()
-    first, second = _blocks._single_threaded_blas(), _blocks._single_threaded_blas()
+    first, second = _blocks.single_threaded_blas(), _blocks.single_threaded_blas()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

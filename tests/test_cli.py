@@ -397,3 +397,39 @@ def test_an_interrupted_search_leaves_the_file_that_was_there(folder, output):
     assert (found.returncode, found.stderr) == (130, "recos: interrupted\n")
     assert (folder / output).read_text() == "as before"
     assert sorted(folder.iterdir()) == before
+
+
+def test_paper_lists_every_figure():
+    found = json.loads(run("paper", "--json").stdout)
+    assert found["summary"]["figures"] == len(found["figures"]) > 250
+    by_name = {(row["place"], row["what"]): row for row in found["figures"]}
+    assert by_name["Table 2", "Wilcoxon V"]["verdict"] == "contradicted"
+    assert found["further"]["per model, Wilcoxon"]["statistic"] == 66
+    printed = run("paper").stdout
+    for row in found["figures"]:
+        assert row["what"][:12] in printed
+    assert "off by rounding" in printed.splitlines()[-1] + printed.splitlines()[-2]
+
+
+# --- Diagnosis ------------------------------------------------------------------------------------
+
+
+def test_diagnose_says_what_the_library_says(folder, vectors):
+    vectors[[3, 200]] = 1e-12
+    np.save("odd.npy", vectors)
+    expected = recos.diagnose(vectors)
+    found = json.loads(run("diagnose", "odd.npy", "--json", "--cosine", "0.8").stdout)
+    assert found["advice"] == expected.advice
+    assert sorted(row["row"] for row in found["odd_rows"]) == [3, 200]
+    assert found["recos_threshold"] == expected.recos_threshold(0.8)
+    printed = run("diagnose", "odd.npy", "--cosine", "0.8").stdout
+    assert expected.advice in printed
+    assert re.search(r"^ +200 .* near-constant and tiny, norm 4e-12$", printed, re.MULTILINE)
+    assert "as reach cosine 0.8" in printed
+    assert run("diagnose", "v.parquet", "--column", "v").stdout.startswith("rows ")
+
+
+def test_diagnose_names_a_row_that_is_not_finite(folder, vectors):
+    vectors[123, 4] = np.nan
+    np.save("bad.npy", vectors)
+    assert "got NaN or infinity in row 123" in failed("diagnose", "bad.npy")

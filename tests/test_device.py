@@ -250,7 +250,7 @@ def test_the_gradient_of_the_kernel_is_that_of_float64(rng, width):
     weight = torch.from_numpy(rng.standard_normal((70, 90))).cuda()
     found = []
     for dtype in (torch.float64, torch.float32):
-        x, y = (x.to(dtype).requires_grad_() for x in (X, 1e-3 * Y))
+        x, y = (x.to(dtype, copy=True).requires_grad_() for x in (X, 1e-3 * Y))
         scores = recos.pairwise(x, y)
         (scores * weight.to(dtype)).sum().backward()
         found.append((scores.detach().double(), x.grad.double(), y.grad.double() * 1e-3))

@@ -366,9 +366,9 @@ def test_newer_formats_and_foreign_folders_are_named(tmp_path):
     manifest = tmp_path / "index" / "recos-index.json"
     content = json.loads(manifest.read_bytes())
     manifest.write_bytes(
-        json.dumps(content | {"version": 2}, sort_keys=True, indent=1).encode() + b"\n"
+        json.dumps(content | {"version": 3}, sort_keys=True, indent=1).encode() + b"\n"
     )
-    with pytest.raises(ValueError, match=r"expected format version 1 or older, got 2; install"):
+    with pytest.raises(ValueError, match=r"expected format version 2 or older, got 3; install"):
         Index.load(tmp_path / "index")
     with pytest.raises(FileNotFoundError, match=r"expected a folder that Index\.save"):
         Index.load(tmp_path)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recos._kernels import sorting, sums, tiles
+from recos._kernels import bounds, ranks, sorting, sums, tiles
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (3, 3), (5, 8), (4, 33), (17, 16)]
 NEAR = {np.float32: 1e-5, np.float64: 1e-13}
@@ -230,6 +230,31 @@ def zeros_and_ones(size):
     return np.arange(2**size) >> np.arange(size)[:, None] & 1
 
 
+@pytest.mark.parametrize("n", [16, 17, 40])
+@pytest.mark.parametrize("width", [17, 18, 31, 50, 384, 385])
+def test_products_of_rows_sorted_side_by_side(n, width):
+    u, v = normal(1, n, width, dtype=np.float32), normal(2, n, width, dtype=np.float32)
+    out = np.full((n, 2), np.nan)
+    bounds.sorted_products(u, v, out)
+    a, b = np.sort(u.astype(np.float64)), np.sort(v.astype(np.float64))
+    np.testing.assert_allclose(out[:, 0], (a * b).sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(out[:, 1], (a * b[:, ::-1]).sum(axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [16, 17, 40])
+@pytest.mark.parametrize("width", [17, 18, 31, 50, 384, 385])
+@pytest.mark.parametrize(("even", "odd"), [(1, 0), (0, 1), (3, 2), (9, 8)])
+def test_coordinates_of_sorted_rows(n, width, even, odd):
+    rows = normal(1, n, width, dtype=np.float32)
+    halves = normal(2, even, width - width // 2), normal(3, odd, width // 2)
+    ascending = np.sort(rows.astype(np.float64))
+    low, high = ascending[:, : width // 2], ascending[:, ::-1][:, : width // 2]
+    middle = ascending[:, width // 2 : width - width // 2]
+    parts = np.hstack([high + low, middle]) @ halves[0].T, (high - low) @ halves[1].T
+    found = sorting.coordinates(rows, *halves)
+    np.testing.assert_allclose(found, np.hstack(parts), atol=width * 1e-6)
+
+
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 def test_the_odd_even_network_sorts(size):
     numbers = zeros_and_ones(size)
@@ -257,3 +282,23 @@ def test_the_mirrored_network_merges_two_runs(size):
             merged = exchanged(both, sorting.mirrored(size))
             merged = np.concatenate([merged[:size], merged[: size - 1 : -1]])
             np.testing.assert_array_equal(merged, np.sort(both, axis=0))
+
+
+@both_selves
+@pytest.mark.parametrize("n", [3, 40])
+def test_rank_correlations_repeat_observations_by_their_weights(run, n):
+    from scipy import stats
+
+    rng = np.random.default_rng(4)
+    rows = rng.integers(8, size=(3, n)).astype(np.float64)
+    rows[:, :3] = [[0, 1, 2], [2, 0, 1], [1, 2, 0]]
+    weights = rng.integers(4, size=n).astype(np.float64)
+    weights[:3] = 1
+    groups = np.stack([np.unique(row, return_inverse=True)[1] for row in rows])
+    out = np.full(2, np.nan)
+    run(ranks.rank_correlations)(groups, groups.max(axis=1) + 1, weights, out)
+    repeated = np.repeat(rows, weights.astype(int), axis=1)
+    expected = [stats.spearmanr(row, repeated[2]).statistic for row in repeated[:2]]
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+    run(ranks.rank_correlations)(groups, groups.max(axis=1) + 1, np.eye(n)[0], out)
+    assert np.isnan(out).all()

@@ -56,6 +56,11 @@ def test_a_handful_of_vectors_loads_nothing_heavy():
     assert loaded & HEAVY == set()
 
 
+def test_statistics_load_nothing_heavy_before_they_are_used():
+    loaded = modules_after("import recos.evaluate.published, recos.evaluate.statistics")
+    assert loaded & HEAVY == set()
+
+
 def test_pairs_of_numpy_rows_load_no_other_array_library():
     loaded = modules_after("import recos; recos.pairwise([[1.0, 2.0]] * 3)")
     assert "numba" in loaded

@@ -22,12 +22,13 @@ import metrics_table  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DECIMAL = re.compile(r"-?\d+\.(\d+)")
-OPTIONAL = {"cupy", "faiss", "jax", "torch", "usearch"}
+OPTIONAL = {"cupy", "faiss", "ir_measures", "jax", "torch", "usearch"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_python_blocks(page, subtests):
+def test_python_blocks(page, subtests, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text, names = page.read_text(encoding="utf-8"), {"__name__": "__main__"}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))

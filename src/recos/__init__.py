@@ -8,27 +8,52 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recos._files import DamagedIndexError
+    from recos.diagnosis import Diagnosis, diagnose
     from recos.index import Index
     from recos.metrics import METRICS, Bounds, Metric, bounds, cos, decos, recos, tanimoto
     from recos.ordering import Concordance, concordance, discordant, similar
     from recos.pairs import above, iter_pairwise, paired, pairwise
     from recos.search import Pairs, TopK, mine_pairs, range_search, recall, rerank, topk
+    from recos.transforms import (
+        TRANSFORMS,
+        Center,
+        Chain,
+        Rank,
+        RemoveTop,
+        RowCenter,
+        Standardize,
+        Transform,
+        Whiten,
+        find_transform,
+    )
 
 __all__ = [
     "METRICS",
+    "TRANSFORMS",
     "Bounds",
+    "Center",
+    "Chain",
     "Concordance",
     "DamagedIndexError",
+    "Diagnosis",
     "Index",
     "Metric",
     "Pairs",
+    "Rank",
+    "RemoveTop",
+    "RowCenter",
+    "Standardize",
     "TopK",
+    "Transform",
+    "Whiten",
     "above",
     "bounds",
     "concordance",
     "cos",
     "decos",
+    "diagnose",
     "discordant",
+    "find_transform",
     "iter_pairwise",
     "mine_pairs",
     "paired",
@@ -44,7 +69,7 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("metrics", "ordering", "pairs", "search", "index", "_files")
+_MODULES = ("metrics", "ordering", "pairs", "search", "transforms", "index", "diagnosis", "_files")
 
 
 def __getattr__(name: str) -> object:

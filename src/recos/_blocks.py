@@ -75,11 +75,11 @@ def run_blocks(
     if not jobs:
         return []
     if threads <= 1:
-        with _single_threaded_blas():
+        with single_threaded_blas():
             return [_after(work(job), advance) for job in jobs]
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - keeps start-up short
 
-    with _single_threaded_blas(), ThreadPoolExecutor(threads, "recos") as pool:
+    with single_threaded_blas(), ThreadPoolExecutor(threads, "recos") as pool:
         return [_after(result, advance) for result in pool.map(work, jobs)]
 
 
@@ -99,7 +99,7 @@ _blas_controller: Any = None
 
 
 @contextmanager
-def _single_threaded_blas() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread while anyone is inside; the last one out restores it.
 
     threadpoolctl's own limits are process-wide and restore what they found, so overlapping callers

@@ -1,7 +1,7 @@
 """Exact search on a GPU: screened by the tensor cores, certified, scored in float64.
 
-Every row is folded: its unit self over c, its sorted self's share of one profile. The product x of a
-unit query with a folded row is the score times the query's own share, up to what the rest of both
+Every row is folded: its unit self over c, its sorted self's share of one profile. The product x of
+a unit query with a folded row is the score times the query's own share, up to what the rest of both
 profiles can add. So the largest product of a tile of 64 rows, plus what rounding can hide, limits
 all its scores, and only these maxima are written: the matrix of products never exists.
 
@@ -289,14 +289,16 @@ def read_device(device: Any) -> Any:
             f"device: expected a CUDA device that this machine has, got {device!r}; without one, "
             "leave it out"
         )
-    return found if found.index is not None else torch.device("cuda", torch.cuda.current_device())
+    # An index may be missing, whatever the types of PyTorch say.
+    here = torch.device("cuda", torch.cuda.current_device())
+    return here if str(found) == "cuda" else found
 
 
 def detached(given: Inputs) -> Any:
     """Return vectors as a tensor that no gradient is followed of, wherever it lies."""
     import torch  # noqa: PLC0415 - heavy
 
-    if given.home.xp is np or not given.home.xp.__name__.endswith("torch"):
+    if not given.home.xp.__name__.endswith("torch"):
         return torch.from_numpy(np.ascontiguousarray(on_host(given).arrays[0]))
     x = given.arrays[0]
     return (torch.from_numpy(x) if isinstance(x, np.ndarray) else x).detach()
@@ -382,8 +384,6 @@ def search_rows(
 
     They may lie in host memory: sections are brought to the device of the queries.
     """
-    import torch  # noqa: PLC0415 - heavy
-
     found: list[FoundOnDevice] = []
     for part in _sections(stored, memory):
         corpus = _section(metric, stored[part].to(queries.device), basis, name, part.start)
@@ -456,11 +456,16 @@ def _best(
         left = _screen(metric, queries, corpus, k, own, allowed, found, memory)
     if len(left):
         check_finite_rows(queries, "queries")
-    for part in left.split(64) if len(left) else ():
+    for part in _few(left):
         best = _compare_all(metric, queries[part], corpus, k, own[part], allowed)
         for field, values in zip(found, best, strict=True):
             field[part] = values.to(field.dtype)
     return found
+
+
+def _few(which: Any, most: int = 64) -> list[Any]:
+    """Return the parts of some numbers, each at most so long."""
+    return [which[part] for part in spans(len(which), max(1, most))]
 
 
 def _screen(
@@ -490,7 +495,7 @@ def _screen(
     again = ((flags > 0) & (flags < 4)).nonzero()[:, 0].to(maxima.device)
     if len(again):
         again = again[counts[again].argsort()]
-        for part in again.split(max(1, memory // (32 * int(counts[again].max())))):
+        for part in _few(again, memory // (32 * int(counts[again].max()))):
             some = mine.some(part)
             wide = max(k, int(counts[part].max()))
             candidates, more = _candidates(some, maxima[:, part].contiguous(), corpus, k, wide)
@@ -623,7 +628,7 @@ def _compare_all(
 
 
 def _all_scores(metric: Metric, u: Any, v: Any) -> Iterator[tuple[slice, Any, Any]]:
-    """Yield parts of the rows of v, the scores of u with them in float64, and which are doubtful."""
+    """Yield parts of the rows of v, their float64 scores with u, and which are doubtful."""
     from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
 
     left = rows(xp, u.double(), sorts=metric.sorts)
@@ -657,7 +662,7 @@ def reaching(
         if threshold > 0 and searchable(metric, corpus.rows):
             pairs, left = _reaching(metric, some, corpus, threshold, memory)
             found += [(i + part.start, j) for i, j in pairs]
-        for few in left.split(64) if len(left) else ():
+        for few in _few(left):
             for columns, scores, doubtful in _all_scores(metric, some[few], corpus.rows):
                 i, j = ((scores >= threshold - _CLOSE) | doubtful).nonzero(as_tuple=True)
                 found.append((few[i] + part.start, j + columns.start))
@@ -684,7 +689,7 @@ def _reaching(
     while len(which):
         which = which[counts[which].argsort()]
         full = []
-        for part in which.split(max(1, memory // (12 * int(counts[which].max())))):
+        for part in _few(which, memory // (12 * int(counts[which].max()))):
             some, room = mine.some(part), int(counts[part].max())
             rows, lower, more = _room_for(len(part), room, queries.device)
             _sift(some, maxima[:, part].contiguous(), corpus, rows, lower, more, 1)
@@ -713,7 +718,7 @@ def _warps() -> Any:
     return warps
 
 
-def _sorted_products(x: Any, basis: Any) -> tuple[Any, Any]:
+def _sorted_products(x: Any, basis: Any) -> Any:
     """Return the squares of rows in float64, and products of sorted unit rows with vectors."""
     if x.is_cuda and _warps().fits(x):
         return _warps().describe(x, basis)

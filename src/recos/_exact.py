@@ -34,8 +34,8 @@ def pair_scores(
 ) -> Array:
     """Return the similarities of pairs of rows in float64, shape (n,).
 
-    Pair i is row ``which_u[i]`` of ``u`` with row ``which_v[i]`` of ``v``; without numbers it is row
-    i, or the only row there is. Rows of inputs that are ``given`` are checked to be finite.
+    Pair i is row ``which_u[i]`` of ``u`` with row ``which_v[i]`` of ``v``; without numbers it is
+    row i, or the only row there is. Rows of inputs that are ``given`` are checked to be finite.
     """
     from array_api_compat import torch as xp  # noqa: PLC0415 - heavy
 

@@ -21,7 +21,7 @@ import numpy as np
 from recos._blocks import run_blocks
 
 MANIFEST = "recos-index.json"
-VERSION = 1
+VERSION = 2  # of an index with a transform; others are written as 1, which older readers know
 _OURS = re.compile(r"recos-index\.json(\.\d+\.new)?|recos-[0-9a-f]{12}-\w+\.npy")
 _CHUNK = 2**24  # bytes that one checksum stands for
 _HEADER = 128  # bytes of a .npy header, for any number of rows
@@ -163,7 +163,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         version, content = found["version"], found["index"]
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedIndexError(f"{path}: not a manifest ({error}); {_REMEDY}") from error
-    if isinstance(version, int) and version > VERSION and data == _manifest_bytes(content, version):
+    newer = isinstance(version, int) and version > VERSION
+    if newer and data == _manifest_bytes(content, version):
         raise ValueError(
             f"{path}: expected format version {VERSION} or older, got {version}; install a newer "
             "recos"
@@ -173,7 +174,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _manifest_bytes(content: dict[str, Any], version: int = VERSION) -> bytes:
+def _manifest_bytes(content: dict[str, Any], version: int | None = None) -> bytes:
+    version = version or (VERSION if "transform" in content else 1)
     body = json.dumps(content, sort_keys=True, ensure_ascii=True)
     found = {"format": "recos index", "version": version, "checksum": zlib.crc32(body.encode())}
     return json.dumps(found | {"index": content}, sort_keys=True, indent=1).encode() + b"\n"

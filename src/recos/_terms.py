@@ -92,9 +92,14 @@ def aligned_compiled(u: np.ndarray, v: np.ndarray, *, sorts: bool) -> Terms:
 
 
 def _sorted_products(u: np.ndarray, v: np.ndarray, bounds: np.ndarray) -> None:
-    """Sort rows a few at a time, as in :func:`sort_and_fold`, and write both bounds."""
-    from recos._kernels import sums  # noqa: PLC0415 - loads Numba
+    """Sort rows and write both bounds: all in one kernel, or a few rows at a time."""
+    from recos._kernels import sorting, sums  # noqa: PLC0415 - loads Numba
 
+    if u.shape == v.shape and sorting.fits_lanes(u):
+        from recos._kernels.bounds import sorted_products  # noqa: PLC0415 - takes long to compile
+
+        sorted_products(u, v, bounds)
+        return
     room_u, room_v = (np.empty((min(len(x), _FEW), x.shape[1]), x.dtype) for x in (u, v))
     for part in spans(len(bounds), _FEW):
         some_u, some_v = (x[part] if len(x) > 1 else x for x in (u, v))

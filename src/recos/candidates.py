@@ -1,13 +1,22 @@
 """Engines that hold vectors already (faiss, usearch, a database) as sources of candidates.
 
 An engine proposes rows, and they are scored exactly. `fold` makes any inner-product engine rank
-nearly as recos does: with the mean profile μ, a sorted row of length 1, every unit row has a cosine
-``c = μ·v↑`` and a residual ``ρ = √(1 - c²)``, and the engine holds ``v / c``. For unit u and v::
+nearly as recos does. The bound of unit rows is nearly the product of a few coordinates of their
+profiles, u↑·v↑ ≈ P(u)·P(v) (see `recos.profiles`), so recos reaches a level s nearly where::
 
-    u·(v/c_v) = recos(u, v) u↑·v↑/c_v     and     |u↑·v↑/c_v - c_u| <= ρ_u ρ_v/c_v
+    u·v - s P(u)·P(v) >= 0
 
-So where an engine is exact, no row that it did not propose scores more than its least proposal over
-``c_u - ρ_u ρ_v/c_v``. `search` uses this to prove results, with the rounding of the engine.
+The left side is the inner product of ``[v | P(v)]`` with ``[u | -s P(u)]``: the engine holds the
+one, and queries are the other, with s near the scores that are looked for. A graph's links come
+from products of rows with rows, so the coordinates are held a quarter as large, and four times as
+large in queries: then links are nearly those of the cosine.
+
+With residuals ρ, |u↑·v↑ - P(u)·P(v)| <= ρ(u) ρ(v). So where an engine is exact, g the product of
+its least proposal, and s = t, a row that it did not propose and that scores at least t has::
+
+    0 <= g + t ρ(u) ρ(v)
+
+`search` uses this to prove results, with the rounding of the engine.
 """
 
 from __future__ import annotations
@@ -18,7 +27,6 @@ import numpy as np
 
 from recos._arrays import Array, on_host
 from recos._blocks import run_blocks, spans
-from recos._terms import sort_and_fold
 from recos._tiles import read_matrices
 from recos.engines import Engine, unit_rows
 from recos.profiles import Profiles, describe
@@ -26,8 +34,9 @@ from recos.search import TopK, read_k, rerank, topk
 
 _NUMBERS = 2**18  # that are multiplied at a time
 _QUERIES = 64  # whose candidates are scored at a time
-_SAMPLE = 4096  # rows that the mean profile is taken of
-_LEAST = 0.1  # the cosine with the mean profile that a row must have to be folded
+_SAMPLE = 4096  # rows that the level of scores is taken from
+_LOOSEST = 0.8  # the residual up to which a row is folded
+_HELD = np.float32(0.25)  # the share of coordinates that the engine holds
 _GROWTH = 8  # how much more is fetched where the result is not proven
 _EXHAUSTIVE = 128  # fetching more than this part of the rows costs more than searching all
 
@@ -57,39 +66,50 @@ class Folded(NamedTuple):
     ----------
     vectors : array, shape (n, d)
         The vectors as they were given.
-    rows : numpy.ndarray of float32, shape (n, d)
-        What the engine has to hold, in this order: v / (‖v‖ c), or 0 for zero and loose rows.
-    weights : numpy.ndarray, shape (n,)
-        1/c, or 0 for zero and loose rows.
+    rows : numpy.ndarray of float32, shape (n, d + r)
+        What the engine has to hold, in this order: unit rows and a quarter of their coordinates.
     order : numpy.ndarray of int, shape (n,)
-        Row numbers from the largest residual ρ/c down.
+        Row numbers from the largest residual ρ down.
     residuals : numpy.ndarray, shape (n,)
-        ρ/c in that order: infinite for loose rows, which do not resemble the mean profile and are
-        scored for every query.
+        ρ in that order: infinite for loose rows, whose profile the basis does not hold. The engine
+        does not propose them, and they are scored for every query.
     basis : Profiles
-        The mean profile.
+        What the coordinates are in.
+    level : float
+        About what the best rows score.
     """
 
     vectors: Array
     rows: np.ndarray
-    weights: np.ndarray
     order: np.ndarray
     residuals: np.ndarray
     basis: Profiles
+    level: float
 
     @property
     def loose(self) -> np.ndarray:
         """Return the row numbers of loose rows."""
         return self.order[: np.isinf(self.residuals).sum()]
 
+    def queries(self, unit: np.ndarray, level: Any = None) -> np.ndarray:
+        """Return what the engine is asked for unit queries: float32, shape (n, d + r).
 
-def fold(vectors: Any, /) -> Folded:
-    """Return vectors so that inner products with unit queries rank nearly as recos does.
+        `search` does this by itself. The level is a number, or one for each query.
+        """
+        levels = np.broadcast_to(self.level if level is None else level, len(unit))
+        found = describe(self.basis, unit, unit.dtype, name="queries").table[:, :-1]
+        return np.hstack([unit, found * (-levels[:, None] / _HELD).astype(np.float32)])
+
+
+def fold(vectors: Any, /, *, coordinates: int = 8) -> Folded:
+    """Return vectors so that inner products with folded queries rank nearly as recos does.
 
     Parameters
     ----------
     vectors : array, shape (n, d)
         Rows to search. They are kept, not copied.
+    coordinates : int
+        How many coordinates of its profile a row has, r: more rank better and cost the engine more.
 
     Returns
     -------
@@ -99,7 +119,7 @@ def fold(vectors: Any, /) -> Folded:
     Raises
     ------
     ValueError
-        If more than one in a thousand rows (and more than 64) do not resemble the mean profile.
+        If more than one in a thousand rows (and more than 64) have profiles unlike the others.
 
     Examples
     --------
@@ -108,28 +128,41 @@ def fold(vectors: Any, /) -> Folded:
     >>> X = np.random.default_rng(0).normal(size=(1000, 64)).astype(np.float32)
     >>> folded = candidates.fold(X)
     >>> folded.rows.shape, len(folded.loose)
-    ((1000, 64), 0)
+    ((1000, 72), 0)
     """
     given = on_host(read_matrices(vectors, vectors, names=("vectors", "vectors")))
     stored, size = given.arrays[0], len(given.arrays[0])
     rows = unit_rows(stored, given.dtype, "vectors")
-    basis = _mean_profile(rows)
-    features = describe(basis, rows, rows.dtype, name="vectors") if size else basis.transform(rows)
-    cosine, residual = features.table.T.astype(np.float64)
-    zero = features.over == 0
-    loose = (cosine < _LEAST) & ~zero
+    zero = ~rows.any(axis=1)
+    basis = Profiles.fit(rows[~zero], min(read_k(coordinates, "coordinates"), rows.shape[1]))
+    table = describe(basis, rows, rows.dtype, name="vectors").table if size else np.empty((0, 1))
+    table, residuals = table[:, :-1], table[:, -1].astype(np.float64)
+    loose = residuals > _LOOSEST
     if loose.sum() > max(64, size // 1000):
         raise ValueError(
-            f"vectors: expected rows whose sorted values resemble their mean, got {loose.sum()} of "
-            f"{size} rows whose cosine with it is below {_LEAST}, such as row {loose.argmax()}; "
-            "search these vectors with recos.topk"
+            f"vectors: expected rows whose sorted values resemble each other, got {loose.sum()} of "
+            f"{size} rows that have more than {_LOOSEST} beside {basis.rank} coordinates, such as "
+            f"row {loose.argmax()}; search these vectors with recos.topk"
         )
-    weights = np.divide(1, cosine, where=~(zero | loose), out=np.zeros(size))
-    np.multiply(rows, weights[:, None], out=rows, casting="same_kind")
-    residuals = np.where(loose, np.inf, residual * weights)
+    hidden = zero | loose
+    level = _level(rows[~hidden], table[~hidden])
+    rows[hidden] = 0
+    table[hidden] = table[~hidden].mean(axis=0) if not hidden.all() else 0  # as far as a score of 0
+    residuals[loose] = np.inf
     order = np.argsort(-residuals, kind="stable")
     kept = stored if isinstance(vectors, (list, tuple)) else vectors
-    return Folded(kept, rows, weights, order, residuals[order], basis)
+    return Folded(kept, np.hstack([rows, table * _HELD]), order, residuals[order], basis, level)
+
+
+def _level(rows: np.ndarray, table: np.ndarray) -> float:
+    """Return about what the best of all rows scores: the median of the best of a sample."""
+    step = max(1, len(rows) // _SAMPLE)
+    rows, table = rows[::step][:_SAMPLE], table[::step][:_SAMPLE]
+    few = slice(None, None, 16)
+    bound = np.maximum(table[few] @ table.T, 1e-6)
+    scores = np.clip(rows[few] @ rows.T / bound, 0, 1)
+    np.fill_diagonal(scores[:, few], 0)  # itself
+    return float(np.median(scores.max(axis=1))) if scores.size else 0.0
 
 
 def search(
@@ -139,7 +172,7 @@ def search(
     /,
     k: int = 10,
     *,
-    overfetch: float = 2.0,
+    overfetch: float = 1.5,
     certify: bool = False,
 ) -> Candidates:
     """Return the k best of the rows that an engine proposes, by their exact recos.
@@ -210,12 +243,14 @@ def search(
     certified, open_ = np.zeros(len(rows), bool), np.arange(len(rows) if k else 0)
     unit = unit_rows(rows, given.dtype, "queries")
     certain = certify and engine.exact
+    levels = np.full(len(rows), folded.level if folded else 0.0)
     while len(open_):
         if certain and count > max(len(stored) // _EXHAUSTIVE, 2 * k):
             scores[open_], indices[open_] = topk(rows[open_], stored, k)
             certified[open_] = True
             break
-        which = _proposed(engine, unit[open_], count)
+        asked = folded.queries(unit[open_], levels[open_]) if folded else unit[open_]
+        which = _proposed(engine, asked, count)
         some = rows[open_]
         loose = np.empty(0, int) if folded is None else folded.loose
         both = np.hstack([which, np.broadcast_to(loose, (len(which), len(loose)))])
@@ -224,7 +259,7 @@ def search(
         if certify and folded is not None:
             proven = _all_proposed(which, len(stored))
             if engine.exact:
-                need = _unproven(folded, unit[open_], which, best.scores[:, -1])
+                need = _unproven(folded, asked, levels[open_], which, best.scores[:, -1])
                 few = np.flatnonzero((need > len(loose)) & (need <= count) & ~proven)
                 more = np.arange(len(loose), need[few].max(initial=len(loose)))
                 more = np.where(more < need[few, None], folded.order[more], -1)
@@ -232,22 +267,13 @@ def search(
                 best.scores[few], best.indices[few] = _reranked(some[few], stored, more, k)
                 proven |= need <= max(count, len(loose))
         scores[open_], indices[open_], certified[open_] = best.scores, best.indices, proven
+        levels[open_] = np.clip(best.scores[:, -1], 0, 1)  # what proves the most
         open_ = open_[~proven if certain else slice(0)]
         count = min(len(stored), count * _GROWTH)
     home = given.home
     if home.xp is not np:
         indices = home.xp.asarray(indices, device=home.device)
     return Candidates(given.give_back(scores), indices, certified)
-
-
-def _mean_profile(unit: np.ndarray) -> Profiles:
-    """Return the mean of some sorted unit rows as a basis of one vector."""
-    total = np.sort(unit[:: max(1, len(unit) // _SAMPLE)], axis=1).sum(axis=0, dtype=np.float64)
-    length = np.sqrt(total @ total)
-    mean = total / length if length > 1e-6 else np.full(len(total), len(total) ** -0.5)
-    even, odd = sort_and_fold(mean[None])
-    even[:, : len(mean) // 2] /= 2  # the middle of an odd width was not doubled
-    return Profiles(even, odd / 2)
 
 
 def _proposed(engine: Engine, queries: np.ndarray, count: int) -> np.ndarray:
@@ -278,22 +304,23 @@ def _all_proposed(which: np.ndarray, size: int) -> np.ndarray:
     return every
 
 
-def _unproven(folded: Folded, unit: np.ndarray, which: np.ndarray, kth: np.ndarray) -> np.ndarray:
+def _unproven(
+    folded: Folded, asked: np.ndarray, levels: np.ndarray, which: np.ndarray, kth: np.ndarray
+) -> np.ndarray:
     """Return how many rows, in the order of their residuals, may reach the k-th best score.
 
     All others that were not proposed score less for certain.
     """
     size, width = folded.rows.shape
-    most = folded.weights.max(initial=1.0)
     # The worst case of a float32 sum of products, and of what is rounded before it.
-    error = (width + 16) * 2.0**-24 * most
+    error = (width + 16) * 2.0**-24 * (1 + levels)
     products = np.empty(which.shape)
     for part in spans(len(which), max(1, _NUMBERS // (width * which.shape[1]))):
         picked = folded.rows[which[part]].astype(np.float64)
-        products[part] = np.einsum("qcd,qd->qc", picked, unit[part].astype(np.float64))
+        products[part] = np.einsum("qcd,qd->qc", picked, asked[part].astype(np.float64))
     missing = which < 0
     products[missing] = -np.inf
-    rising = products[:, 1:] > products[:, :-1] + 2 * error
+    rising = products[:, 1:] > products[:, :-1] + 2 * error[:, None]
     if rising.any():
         raise ValueError(
             "engine: expected rows in the order of their inner products, as it says that it is "
@@ -303,12 +330,16 @@ def _unproven(folded: Folded, unit: np.ndarray, which: np.ndarray, kth: np.ndarr
     # What the product of any other row can be, and what score must be ruled out.
     least = np.min(products, axis=1, where=~missing, initial=np.inf) + 2 * error
     floor = kth - 2 * np.finfo(np.float32).eps
-    table = describe(folded.basis, unit, unit.dtype, name="queries").table
-    cosine, residual = table.T.astype(np.float64)
+    unit = np.ascontiguousarray(asked[:, : width - folded.basis.rank])
+    own = describe(folded.basis, unit, unit.dtype, name="queries").table[:, -1].astype(np.float64)
+    # With p = P(u)·P(v), a row that reaches the floor t has t (p - ρρ) - s p <= least. That is
+    # ruled out by the smallest p, -ρρ, where t >= s, and by the largest, 1 + ρρ, elsewhere.
+    above = np.maximum(floor - levels, 0)
+    below = np.maximum(levels - floor, 0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        limit = np.where(least > 0, (cosine - least / floor) / residual, np.inf)
-    # A negative similarity is at most the cosine: the product over its weight.
-    limit[(floor <= 0) & (least / most >= floor)] = -np.inf
+        limit = (-least - below) / ((floor + above + below) * own)
+    # A negative similarity is at most the cosine.
+    limit[floor <= 0] = np.where((levels == 0) & (least < floor), np.inf, -np.inf)[floor <= 0]
     distinct = ~missing & _first_of_each(which)
     limit[distinct.sum(axis=1) < which.shape[1]] = -np.inf  # it did not propose what it should
     need: np.ndarray = size - np.searchsorted(folded.residuals[::-1], limit, side="left")

@@ -9,8 +9,8 @@ import numpy as np
 
 from recos._arrays import check_finite, on_host
 from recos._blocks import run_blocks, spans
-from recos._terms import scaled
 from recos._tiles import read_matrices
+from recos.profiles import in_range
 
 _NUMBERS = 2**18  # that are divided at a time
 
@@ -193,11 +193,11 @@ def unit_rows(X: np.ndarray, dtype: Any, name: str) -> np.ndarray:
     rows: np.ndarray = np.empty(X.shape, np.float32)
 
     def work(part: slice) -> None:
-        block, scale = scaled(np, np.ascontiguousarray(X[part], dtype), np.dtype(dtype))
-        check_finite(np, scale, name, part.start)
-        wide = block.astype(np.float64)
-        norm = np.sqrt(np.vecdot(wide, wide))[:, None]
-        rows[part] = np.divide(wide, norm, where=norm > 0, out=wide)
+        block, norm = in_range(np.ascontiguousarray(X[part], dtype))
+        if not np.isfinite(norm).all():
+            check_finite(np, np.abs(block).max(axis=1), name, part.start)
+        norm[norm == 0] = 1
+        np.divide(block, norm[:, None], out=rows[part], casting="same_kind")
 
     run_blocks(work, spans(len(X), max(16, _NUMBERS // X.shape[1])))
     return rows

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from recos._stores import Codes, Plain, Store, encode
 from recos.metrics import Metric, Weights, find_metric
 from recos.profiles import Features, Norms, Profiles, choose_rank, describe, fit
 from recos.search import TopK, check_finite_rows, give_back, read_k
+from recos.transforms import Transform, find_transform, unfitted
 
 DTYPES = ("float32", "float16", "int8")
 _BLOCK = 2**25  # bytes of rows that are read, described and written at a time
@@ -56,6 +56,9 @@ class Index:
         stored. By default float16 stays what it is, and everything else becomes float32.
     keep : bool
         Whether int8 codes only screen, and a float32 copy of the rows is kept to score with.
+    transform : str or Transform, optional
+        What to do with rows before they are stored, and with queries: a fitted transform of
+        `recos.transforms`, or one that is to learn from ``vectors``. It is kept with the index.
     device : str or torch.device, optional
         A CUDA device to keep the rows on and to search with: as float32, ``float16`` or
         ``bfloat16``. Rows that do not fit into its memory stay in host memory, and are brought
@@ -80,13 +83,21 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        transform: str | Transform | None = None,
         device: Any = None,
     ) -> None:
         self.metric = find_metric(metric)
         self._device = None if device is None else _device.read_device(device)
+        if device is not None and transform is not None:
+            raise ValueError(
+                "transform: expected none for an index on a device; transform rows and queries "
+                "before they come to it"
+            )
         rows = _read_vectors(vectors, self._device)
         self.dtype = _read_dtype(dtype, rows, self._device)
         self.width = rows.shape[1]
+        self.transform = None if transform is None else _learnt(transform, rows)
+        self._transform_files: dict[str, Any] = {}
         self._keep = keep
         self._lock = threading.Lock()
         self._folder: Path | None = None
@@ -161,18 +172,19 @@ class Index:
                 f"{tuple(rows.shape)}; a single vector v is the matrix v[None, :]"
             )
         if self._device is None:
-            rows = np.ascontiguousarray(rows, given.dtype)
             check_finite_rows(rows, "queries", np.arange(len(rows)))
+            rows = self._transformed(np.ascontiguousarray(rows, given.dtype), "queries")
         else:
             rows, given = _device.on_device(rows, self._device), given._replace(xp=np)
         masks = _masks(segments, where)
-        k = min(read_k(k), sum(np.count_nonzero(mask) for mask in masks))
+        counts = [int(np.count_nonzero(mask)) for mask in masks]
+        k = min(read_k(k), sum(counts))
         if not (k and len(rows)):
             found = Found.none(len(rows), k)
         else:
             parts, start = [], 0
-            for segment, mask in zip(segments, masks, strict=True):
-                best = _search_segment(self.metric, rows, segment, mask, k, budget, progress)
+            for segment, mask, count in zip(segments, masks, counts, strict=True):
+                best = _search_segment(self.metric, rows, segment, mask, count, k, budget, progress)
                 best.indices[best.indices >= 0] += start
                 parts.append(best)
                 start += len(segment.ids)
@@ -193,6 +205,7 @@ class Index:
         """
         rows = _read_vectors(vectors, self._device)
         _check_width(rows, self.width)
+        rows = self._transformed(rows, "vectors")
         with self._lock:
             names = self._read_ids(ids, len(rows))
             if len(rows):
@@ -241,6 +254,7 @@ class Index:
             self._segments = tuple(_written(folder, segment) for segment in segments)
             if folder != self._folder:
                 self._write_shape(folder)
+                self._write_transform(folder)
             self._folder = folder
             _files.write_manifest(folder, self._content())
 
@@ -264,9 +278,25 @@ class Index:
                 for name, array in self._shape._asdict().items()
             }
 
+    def _write_transform(self, folder: Path) -> None:
+        if self.transform is not None:
+            self._transform_files = _stored(folder, _files.new_token(), self.transform.to_dict())
+
+    def _transformed(self, rows: np.ndarray, name: str) -> np.ndarray:
+        """Return rows as they are stored and compared."""
+        if self.transform is None:
+            return rows
+        check_finite_rows(rows, name, np.arange(len(rows)))
+        wide = rows.dtype == np.float64 or (rows.dtype.kind in "iu" and rows.dtype.itemsize > 2)
+        changed: np.ndarray = self.transform.transform(
+            rows.astype(np.float64 if wide else np.float32, copy=False)
+        )
+        return changed
+
     def _content(self) -> dict[str, Any]:
         """Return what the manifest says."""
-        return {
+        transform = {"transform": self._transform_files} if self._transform_files else {}
+        return transform | {
             "metric": self.metric.name,
             "dtype": self.dtype,
             "keep": self._keep,
@@ -300,6 +330,12 @@ class Index:
         index.width, index._keep = content["width"], content["keep"]
         index._lock, index._folder = threading.Lock(), folder
         index._next_id = content["next"]
+        index._transform_files = content.get("transform", {})
+        index.transform = (
+            Transform.from_dict(_restored(folder, index._transform_files))
+            if index._transform_files
+            else None
+        )
         found = content["shape"]  # None where there never were rows
         index._shape_files = found if found and "even" in found else {}
         index._shape = shape = _read_shape(folder, found) if found else None
@@ -310,6 +346,11 @@ class Index:
 
     def _moved_to(self, device: Any) -> Index:
         """Return the same index with its rows on a device; int8 codes become numbers."""
+        if self.transform is not None:
+            raise ValueError(
+                "device: expected an index without a transform, got one with it; search it on the "
+                "host, or build one of transformed rows"
+            )
         dtype = "float32" if self.dtype == "int8" else self.dtype
         empty = np.empty((0, self.width), np.float32)
         index = Index(empty, metric=self.metric, dtype=dtype, device=device)
@@ -329,6 +370,7 @@ class Index:
         metric: str | Metric = "recos",
         dtype: str | None = None,
         keep: bool = False,
+        transform: str | Transform | None = None,
     ) -> Index:
         """Write an index of rows that come in blocks and need never be in memory together.
 
@@ -338,8 +380,9 @@ class Index:
             The folder to write.
         blocks : iterable of array, shape (n, d), or of pairs (ids, array)
             The rows.
-        metric, dtype, keep
-            As for `Index`.
+        metric, dtype, keep, transform
+            As for `Index`. A transform that has learnt nothing learns from the first 32 MiB of
+            rows: where they are not like the others, pass one that is fitted.
 
         Returns
         -------
@@ -352,19 +395,24 @@ class Index:
         names, first = next(pairs, (None, None))
         if first is None:
             raise ValueError("blocks: expected at least one block with rows, got none")
-        index = cls(first[:0], metric=metric, dtype=dtype or _read_dtype(None, first), keep=keep)
+        learnt = None if transform is None else _learnt(transform, first)
+        dtype = dtype or _read_dtype(None, first)
+        index = cls(first[:0], metric=metric, dtype=dtype, keep=keep, transform=learnt)
+        first = index._transformed(first, "vectors")
         shape = index._fitted(first)
 
         def named() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            for ids, rows in chain([(names, first)], pairs):
+            yield index._read_ids(names, len(first)), first
+            for ids, rows in pairs:
                 _check_width(rows, index.width)
-                yield index._read_ids(ids, len(rows)), rows
+                yield index._read_ids(ids, len(rows)), index._transformed(rows, "vectors")
 
         files = _write_blocks(folder, shape, index.dtype, keep, named())
         segment = _opened(folder, files, shape, mmap=True)
         _check_unique(segment.ids)
         index._segments, index._folder = (segment,), folder
         index._write_shape(folder)
+        index._write_transform(folder)
         _files.write_manifest(folder, index._content())
         return index
 
@@ -384,7 +432,7 @@ class Index:
     def _fitted(self, rows: np.ndarray) -> Profiles | Norms:
         """Return what gives the features of rows, fitted to the first that there are."""
         if self._shape is None:
-            self._shape = fit(self.metric, rows, choose_rank(self.width, self._itemsize))
+            self._shape = fit(self.metric, rows, choose_rank(rows.shape[1], self._itemsize))
         return self._shape
 
     def _make_segment(self, rows: Any, ids: np.ndarray) -> _Segment:
@@ -468,12 +516,13 @@ def _search_segment(
     rows: np.ndarray,
     segment: _Segment,
     mask: np.ndarray,
+    allowed: int,
     k: int,
     memory: int,
     progress: bool | None,
 ) -> Found:
     """Return the best rows of a segment; few allowed rows are gathered, not sought among all."""
-    corpus, allowed = segment.corpus, np.count_nonzero(mask)
+    corpus = segment.corpus
     if not isinstance(corpus, Corpus):
         if not allowed:
             return Found.none(len(rows), k)
@@ -600,6 +649,43 @@ def _read_shape(folder: Path, found: dict[str, Any]) -> Profiles | Norms:
         even, odd = (_files.read_array(folder, found[name]) for name in ("even", "odd"))
         return Profiles(even, odd)
     return Norms(Weights(*found["weights"]), found["middle"])
+
+
+def _learnt(transform: str | Transform, rows: np.ndarray) -> Transform:
+    """Return a transform that can be used on rows: itself, or one that has learnt from them."""
+    found = find_transform(transform)
+    if found.fitted:
+        width = getattr(found, "n_features_in_", rows.shape[1])
+        if width != rows.shape[1]:
+            raise ValueError(
+                f"transform: expected one fitted to {rows.shape[1]} components as the vectors "
+                f"have, got one fitted to {width}"
+            )
+        return found
+    if not len(rows):
+        raise ValueError("transform: expected a fitted one, as there are no vectors to learn from")
+    check_finite_rows(rows, "vectors", np.arange(len(rows)))
+    return unfitted(found).fit(rows)
+
+
+def _stored(folder: Path, token: str, value: Any, name: str = "transform") -> Any:
+    """Write the arrays among values to files, and return the values with what says so."""
+    if isinstance(value, np.ndarray):
+        return _files.write_array(folder, token, name, value)
+    if isinstance(value, dict):
+        return {key: _stored(folder, token, x, f"{name}_{key}") for key, x in value.items()}
+    if isinstance(value, list):
+        return [_stored(folder, token, x, f"{name}_{i}") for i, x in enumerate(value)]
+    return value
+
+
+def _restored(folder: Path, value: Any) -> Any:
+    """Return values that `_stored` wrote, their arrays read."""
+    if isinstance(value, dict) and "checksums" in value:
+        return _files.read_array(folder, value)
+    if isinstance(value, dict):
+        return {key: _restored(folder, x) for key, x in value.items()}
+    return [_restored(folder, x) for x in value] if isinstance(value, list) else value
 
 
 def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:

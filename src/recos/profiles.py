@@ -22,11 +22,11 @@ import numpy as np
 
 from recos._arrays import check_finite
 from recos._blocks import run_blocks, spans
-from recos._terms import scaled, sort_and_fold
+from recos._terms import fold, scaled, sort_and_fold
 from recos.metrics import Metric, Weights
 
 _SAMPLE = 256  # rows that a basis is fitted to
-_NUMBERS = 2**18  # that are described at a time
+_NUMBERS = {4: 2**20, 8: 2**18}  # that are described at a time, by their size
 # What rounding can add to a product of profiles: of stored coordinates, and of each term of a sum.
 _ROUNDING, _ROUNDING_OF_TERM = 2e-6, 2.0**-22
 # Norms between which float32 products are as exact as their rounding says.
@@ -108,22 +108,22 @@ class Profiles(NamedTuple):
         (500, 9)
         """
         some = _sample(X)
-        some, norm = _in_range(some, _norms(some))
+        some, norm = in_range(some)
         some, norm = some[np.isfinite(norm)], norm[np.isfinite(norm)]
         half, middle = divmod(X.shape[1], 2)
         lengths = [0.5**0.5] * half + [1.0] * middle, [0.5**0.5] * half  # of folded unit vectors
-        parts = [
-            np.linalg.svd(part * _reciprocal(norm)[:, None] * length, full_matrices=False)[1:]
-            for part, length in zip(sort_and_fold(some), lengths, strict=True)
-        ]
+        basis = []
+        for part, length in zip(fold(np, np.sort(some)), lengths, strict=True):
+            unit = part * _reciprocal(norm)[:, None] * length
+            basis.append(np.linalg.eigh(unit.T @ unit))  # what each direction holds, ascending
         held = [
-            (-value, parity, i) for parity in (0, 1) for i, value in enumerate(parts[parity][0])
+            (-value, parity, i) for parity in (0, 1) for i, value in enumerate(basis[parity][0])
         ]
         best = sorted(held)[:rank]
-        basis = [np.zeros((len(best), len(length))) for length in lengths]
+        chosen = [np.zeros((len(best), len(length))) for length in lengths]
         for row, (_, parity, i) in enumerate(best):
-            basis[parity][row] = parts[parity][1][i] * lengths[parity]
-        return cls(*basis)
+            chosen[parity][row] = basis[parity][1][:, i] * lengths[parity]
+        return cls(*chosen)
 
     def transform(self, X: np.ndarray) -> Features:
         """Return the features of rows.
@@ -138,7 +138,7 @@ class Profiles(NamedTuple):
         Features
         """
         norm, features = _lengths(X, self.rank)
-        X, norm = _in_range(X, norm)
+        X, norm = in_range(X, norm)
         coordinates = _coordinates(X, self.even, self.odd)
         table = features.table
         np.multiply(coordinates, _reciprocal(norm)[:, None], out=table[:, :-1], casting="same_kind")
@@ -249,7 +249,9 @@ def describe(
             check_finite(np, scale, name, first + part.start)
         return features
 
-    return join(run_blocks(work, spans(len(X), max(16, _NUMBERS // X.shape[1]))))
+    return join(
+        run_blocks(work, spans(len(X), max(16, _NUMBERS[np.dtype(dtype).itemsize] // X.shape[1])))
+    )
 
 
 def join(parts: list[Features]) -> Features:
@@ -270,8 +272,9 @@ def _norms(X: np.ndarray) -> np.ndarray:
     return np.sqrt(squares)
 
 
-def _in_range(X: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def in_range(X: np.ndarray, norm: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return rows, divided by powers of two where their sums do not fit, and their norms."""
+    norm = _norms(X) if norm is None else norm
     if not ((norm > _SMALLEST) & (norm < _LARGEST)).all():
         X = scaled(np, X, X.dtype)[0]
         norm = _norms(X)
@@ -299,6 +302,15 @@ def _lengths(X: np.ndarray, rank: int) -> tuple[np.ndarray, Features]:
 
 def _coordinates(X: np.ndarray, even: np.ndarray, odd: np.ndarray) -> np.ndarray:
     """Return the products of sorted rows with the vectors of a basis, in the dtype of the rows."""
+    from recos._kernels import sorting  # noqa: PLC0415 - loads Numba
+
+    if sorting.fits_lanes(X):
+        has_even, has_odd = even.any(axis=1), odd.any(axis=1)
+        made = sorting.coordinates(X, even[has_even], odd[has_odd])
+        both = np.zeros((len(X), len(even)), np.float32)
+        both[:, has_even] = made[:, : has_even.sum()]
+        both[:, has_odd] += made[:, has_even.sum() :]
+        return both
     folded_even, folded_odd = sort_and_fold(X, _room(X))
     found: np.ndarray = folded_even @ even.T.astype(X.dtype) + folded_odd @ odd.T.astype(X.dtype)
     return found

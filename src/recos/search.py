@@ -241,9 +241,12 @@ def rerank(
     for part in spans(len(row), max(1, _SCORED // rows.shape[1])):
         picked = (query[part], row[part]) if for_each else row[part]
         pair = [np.ascontiguousarray(x, given.dtype) for x in (rows[query[part]], stored[picked])]
-        for x, name, number in zip(pair, given.names, (query[part], row[part]), strict=True):
-            check_finite_rows(x, name, number)
-        scores[query[part], place[part]] = exact_scores(metric, *pair)
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = exact_scores(metric, *pair)
+        if np.isnan(found).any():
+            for x, name, number in zip(pair, given.names, (query[part], row[part]), strict=True):
+                check_finite_rows(x, name, number)
+        scores[query[part], place[part]] = found
     order = np.lexsort((which, -scores), axis=1)[:, :k]
     scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
     return give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))

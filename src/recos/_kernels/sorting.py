@@ -20,21 +20,52 @@ from numba.extending import intrinsic
 
 from recos._kernels import compiled, matrix
 
-_LANES = 16
+LANES = 16
 _RUN = 16  # numbers sorted at first
-_REGISTER = ir.VectorType(ir.FloatType(), _LANES)  # split by the compiler where they are smaller
+_REGISTER = ir.VectorType(ir.FloatType(), LANES)  # split by the compiler where they are smaller
 _WIDEST = 2**13  # wider rows of all lanes leave the cache, and NumPy is as fast
 
 Exchanges = list[tuple[int, int]]
 
 
+def fits_lanes(x: np.ndarray) -> bool:
+    """Whether rows can be sorted side by side, and are the faster for it."""
+    return x.dtype == np.float32 and len(x) >= LANES and _RUN < x.shape[1] <= _WIDEST
+
+
 def sort_rows(x: np.ndarray, out: np.ndarray) -> None:
     """Write the rows of ``x``, each sorted, to ``out``; both are contiguous."""
-    if x.dtype == np.float32 and len(x) >= _LANES and _RUN < x.shape[1] <= _WIDEST:
-        _sort_in_lanes(x, out)
+    if fits_lanes(x):
+        none = np.empty((0, LANES), np.float32)
+        _in_lanes(x, none, none, make_room(x.shape[1]), none, out)
     else:
         out[...] = x
         out.sort(axis=-1)
+
+
+def coordinates(x: np.ndarray, even: np.ndarray, odd: np.ndarray) -> np.ndarray:
+    """Return the products of sorted rows with even, then with odd vectors, given by their halves.
+
+    Sorted rows never leave the registers and the cache. The rows must fit the lanes.
+    """
+    parts = _in_fours(even), _in_fours(odd[:, ::-1])
+    count = sum(map(len, parts))
+    sums, found = np.empty((count, LANES), np.float32), np.empty((len(x), count), np.float32)
+    _in_lanes(x, *parts, make_room(x.shape[1]), sums, found)
+    return found[:, np.r_[: len(even), len(parts[0]) : len(parts[0]) + len(odd)]]
+
+
+def _in_fours(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors and as many of zeros as are missing to a multiple of those taken at once."""
+    return np.pad(vectors.astype(np.float32), [(0, -len(vectors) % _VECTORS), (0, 0)])
+
+
+def make_room(width: int) -> np.ndarray:
+    """Return room for a number of each lane in each row, in whole cache lines."""
+    size = max(_RUN, 1 << (width - 1).bit_length())
+    numbers = np.empty((size + 1) * LANES, np.float32)
+    start = (-numbers.ctypes.data // numbers.itemsize) % LANES
+    return numbers[start : start + size * LANES].reshape(size, LANES)
 
 
 def odd_even(size: int) -> Exchanges:
@@ -73,9 +104,9 @@ def mirrored(size: int) -> Exchanges:
     return across + bitonic(size) + descending
 
 
-def _place(builder: Any, data: Any, row: Any, stride: int) -> Any:
+def place_of(builder: Any, data: Any, row: Any, stride: int, register: Any = _REGISTER) -> Any:
     place = builder.gep(data, [builder.mul(row, ir.Constant(row.type, stride))])
-    return builder.bitcast(place, _REGISTER.as_pointer())
+    return builder.bitcast(place, register.as_pointer())
 
 
 def _network(size: int, exchanges: Exchanges, images: int = 0) -> Any:
@@ -92,7 +123,7 @@ def _network(size: int, exchanges: Exchanges, images: int = 0) -> Any:
             word = context.get_value_type(types.intp)
             steps = [(args[1], k) for k in range(size)] + [(args[3], -k) for k in range(images)]
             rows = [builder.add(row, builder.mul(args[2], word(k))) for row, k in steps]
-            places = [_place(builder, data, row, _LANES) for row in rows]
+            places = [place_of(builder, data, row, LANES) for row in rows]
             numbers = [builder.load(place, align=4) for place in places]
             for i, j in exchanges:
                 a, b = numbers[i], numbers[j]
@@ -120,17 +151,17 @@ def _turn(typing_context, x, row, column, out, out_row, out_column):  # type: ig
         def places(array_type: Any, array: Any, row: Any, column: Any) -> list[Any]:
             array = context.make_array(array_type)(context, builder, array)
             width = builder.extract_value(array.shape, 1)
-            starts = [builder.add(row, row.type(k)) for k in range(_LANES)]
+            starts = [builder.add(row, row.type(k)) for k in range(LANES)]
             starts = [builder.add(builder.mul(start, width), column) for start in starts]
-            return [_place(builder, array.data, start, 1) for start in starts]
+            return [place_of(builder, array.data, start, 1) for start in starts]
 
         numbers = [builder.load(place, align=4) for place in places(x, *args[:3])]
         for step in (1, 2, 4, 8):  # swap the off-diagonal quarters of squares of twice the step
-            for i in range(_LANES):
+            for i in range(LANES):
                 if not i & step:
                     a, b = numbers[i], numbers[i + step]
-                    low = [k if not k & step else k - step + _LANES for k in range(_LANES)]
-                    high = [k + step if not k & step else k + _LANES for k in range(_LANES)]
+                    low = [k if not k & step else k - step + LANES for k in range(LANES)]
+                    high = [k + step if not k & step else k + LANES for k in range(LANES)]
                     numbers[i], numbers[i + step] = (
                         builder.shuffle_vector(a, b, ir.Constant(_MASK, which))
                         for which in (low, high)
@@ -143,7 +174,7 @@ def _turn(typing_context, x, row, column, out, out_row, out_column):  # type: ig
     return types.void(x, *place, out, *place), generate
 
 
-_MASK = ir.VectorType(ir.IntType(32), _LANES)
+_MASK = ir.VectorType(ir.IntType(32), LANES)
 
 
 @compiled()
@@ -204,28 +235,105 @@ def _sort_lanes(room, width):  # type: ignore[no-untyped-def]  # pragma: no cove
         run *= 2
 
 
-@compiled([types.void(matrix(types.float32), matrix(types.float32, readonly=False))])
-def _sort_in_lanes(x, out):  # type: ignore[no-untyped-def]  # pragma: no cover - has no Python self
-    """Write the rows of ``x``, as many as there are lanes or more, sorted."""
+@compiled()
+def sort_into_lanes(x, first, room):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Take as many rows as there are lanes, and sort them."""
+    width = x.shape[1]
+    whole = width - width % LANES
+    for j in range(0, whole, LANES):
+        _turn(x, first, j, room, j, 0)  # type: ignore[call-arg]
+    for j in range(whole, len(room)):
+        for lane in range(LANES):
+            room[j, lane] = x[first + lane, j] if j < width else np.inf
+    _sort_lanes(room, width)
+
+
+@intrinsic
+def _add_products(typing_context, room, row, basis, vector, place, sums, to):  # type: ignore[no-untyped-def]
+    """Add the products of some numbers of every lane with those of some vectors to ``sums``."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        room_type, _, basis_type, _, _, sums_type, _ = signature.args
+        data, row, basis, vector, place, sums, to = args
+        data = context.make_array(room_type)(context, builder, data).data
+        basis = context.make_array(basis_type)(context, builder, basis)
+        sums = context.make_array(sums_type)(context, builder, sums).data
+        width = builder.extract_value(basis.shape, 1)
+        numbers = [
+            builder.load(place_of(builder, data, builder.add(row, row.type(k)), LANES), align=4)
+            for k in range(PLACES)
+        ]
+        for i in range(_VECTORS):
+            which = builder.add(vector, vector.type(i))
+            start = builder.gep(basis.data, [builder.add(builder.mul(which, width), place)])
+            total_at = place_of(builder, sums, builder.add(to, to.type(i)), LANES)
+            total = builder.load(total_at, align=4)
+            for k, number in enumerate(numbers):
+                weight = builder.load(builder.gep(start, [place.type(k)]), align=4)
+                one = builder.insert_element(ir.Constant(_REGISTER, ir.Undefined), weight, _FIRST)
+                zeros = ir.Constant(_MASK, [0] * LANES)
+                every = builder.shuffle_vector(one, ir.Constant(_REGISTER, ir.Undefined), zeros)
+                product = builder.fmul(number, every, flags=FUSED)
+                total = builder.fadd(total, product, flags=FUSED)
+            builder.store(total, total_at, align=4)
+        return context.get_dummy_value()
+
+    where = types.intp
+    return types.void(room, where, basis, where, where, sums, where), generate
+
+
+PLACES, _VECTORS = 8, 4  # as many as the registers hold
+_FIRST = ir.Constant(ir.IntType(32), 0)
+FUSED = ("contract",)  # one rounding for a product and its sum
+
+
+@compiled()
+def _coordinates(room, even, odd, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write the products of sorted lanes, which are folded, with a basis to ``sums``."""
+    half, middle = odd.shape[1], even.shape[1]
+    for j in range(half):  # sums in the place of the lower half, differences of the upper
+        mirror = half + middle - 1 - j
+        for lane in range(LANES):
+            low, high = room[j, lane], room[mirror, lane]
+            room[j, lane], room[mirror, lane] = high + low, high - low
+    for i in range(len(sums)):
+        for lane in range(LANES):
+            sums[i, lane] = 0
+    for parity in range(2):
+        basis, row, after = (odd, middle, len(even)) if parity else (even, 0, 0)
+        whole = basis.shape[1] - basis.shape[1] % PLACES
+        for j in range(0, whole, PLACES):
+            for i in range(0, len(basis), _VECTORS):
+                _add_products(room, row + j, basis, i, j, sums, after + i)  # type: ignore[call-arg]
+        for j in range(whole, basis.shape[1]):
+            for i in range(len(basis)):
+                for lane in range(LANES):
+                    sums[after + i, lane] += basis[i, j] * room[row + j, lane]
+
+
+_INPUTS, OUTPUT = 3 * [matrix(types.float32)], matrix(types.float32, readonly=False)
+
+
+@compiled([types.void(*_INPUTS, OUTPUT, OUTPUT, OUTPUT)])
+def _in_lanes(x, even, odd, room, sums, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write sorted rows, or their products with a basis if there is one.
+
+    There are as many rows as lanes or more. One function for both: most of it is the same, and
+    takes long to compile. Odd vectors come last place first.
+    """
     n, width = x.shape
-    whole = width - width % _LANES
-    size = _RUN
-    while size < width:
-        size *= 2
-    numbers = np.empty((size + 1) * _LANES, np.float32)
-    start = (-numbers.ctypes.data // numbers.itemsize) % _LANES  # of a cache line
-    room = numbers[start : start + size * _LANES].reshape(size, _LANES)
-    for start in range(0, n, _LANES):
-        first = min(start, n - _LANES)  # some rows may be sorted twice
-        for j in range(0, whole, _LANES):
-            _turn(x, first, j, room, j, 0)  # type: ignore[call-arg]
-        for j in range(whole, width):
-            for lane in range(_LANES):
-                room[j, lane] = x[first + lane, j]
-        room[width:] = np.inf
-        _sort_lanes(room, width)
-        for j in range(0, whole, _LANES):
+    whole = width - width % LANES
+    for start in range(0, n, LANES):
+        first = min(start, n - LANES)  # some rows may be sorted twice
+        sort_into_lanes(x, first, room)
+        if len(sums):
+            _coordinates(room, even, odd, sums)
+            for i in range(len(sums)):
+                for lane in range(LANES):
+                    out[first + lane, i] = sums[i, lane]
+            continue
+        for j in range(0, whole, LANES):
             _turn(room, j, 0, out, first, j)  # type: ignore[call-arg]
         for j in range(whole, width):
-            for lane in range(_LANES):
+            for lane in range(LANES):
                 out[first + lane, j] = room[j, lane]

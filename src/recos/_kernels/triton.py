@@ -3,8 +3,8 @@
 * ``maxima``: products of queries with rows, of which only the largest of each 64 rows is written.
 * ``ratios``: all pairs of rows, the dot product and both bounds in registers at once.
 
-Both factors are read by the bulk copy engine where there is one, and multiplied by the tensor cores:
-float16 and bfloat16 with sums in float32, int8 with exact sums.
+Both factors are read by the bulk copy engine where there is one, and multiplied by the tensor
+cores: float16 and bfloat16 with sums in float32, int8 with exact sums.
 """
 
 # mypy: ignore-errors
@@ -53,8 +53,8 @@ def maxima(queries, rows, query_scale, scale, weight, blocks=None):
     """Return the largest product of each query with the rows of each tile, shape (tiles, n).
 
     Where there is a ``weight`` (m,), products are multiplied with that of their row. Products of
-    int8 are multiplied with the scale of the query (n,) and of the tile (tiles,), and left out where
-    the weight of a row is 0.
+    int8 are multiplied with the scale of the query (n,) and of the tile (tiles,), and left out
+    where the weight of a row is 0.
     """
     m, n, k, warps, stages = blocks or BLOCKS[rows.element_size()]
     tiles = triton.cdiv(len(rows), TILE)
@@ -132,7 +132,8 @@ def ratios(left, right, least, near, bounds=None, blocks=(128, 128, 64, 8, 4)):
     ]
     with torch.cuda.device(out.device):
         _ratios[(triton.cdiv(len(left.x), m) * triton.cdiv(len(right.x), n),)](
-            *factors, out, out if bounds is None else bounds, *out.shape, least * _SCALE**2, near * _SCALE**2, M=m, N=n, K=k,
+            *factors, out, out if bounds is None else bounds, *out.shape,
+            least * _SCALE**2, near * _SCALE**2, M=m, N=n, K=k,
             DOTS=triton.cdiv(factors[0].shape[1], k), HALVES=triton.cdiv(factors[2].shape[1], k),
             KEEP=bounds is not None, UNIT=_SCALE**2, num_warps=warps, num_stages=stages,
         )  # fmt: skip

@@ -37,9 +37,8 @@ def odd_even(size: int) -> Exchanges:
         step = run
         while step:
             for start in range(step % run, size - step, 2 * step):
-                for i in range(start, start + min(step, size - start - step)):
-                    if i // (2 * run) == (i + step) // (2 * run):
-                        found.append((i, i + step))
+                some = range(start, start + min(step, size - start - step))
+                found += [(i, i + step) for i in some if i // (2 * run) == (i + step) // (2 * run)]
             step //= 2
         run *= 2
     return found

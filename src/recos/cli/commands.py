@@ -199,6 +199,72 @@ def find_pairs(
     _deliver(tables(), "pairs", what, output, as_json, quiet)
 
 
+@app.command("paper")
+def check_paper(as_json: AsJson = False) -> None:
+    """Recompute every figure of the paper from its table of scores."""
+    from recos.cli import paper  # noqa: PLC0415 - the other commands need no SciPy
+
+    paper.show(as_json)
+
+
+@app.command("diagnose")
+def diagnose_vectors(
+    vectors: Source,
+    column: Column = None,
+    cosine: Annotated[
+        float | None, typer.Option(min=0, max=1, help="A threshold in use: print recos's.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what recos and cheap transforms will change on these vectors."""
+    found = recos.diagnose(open_vectors(vectors, column=column).whole()[1])
+    matched = None if cosine is None else found.recos_threshold(cosine)
+    if as_json:
+        threshold = {} if matched is None else {"cosine": cosine, "recos_threshold": matched}
+        typer.echo(json.dumps({"vectors": str(vectors)} | found.to_dict() | threshold))
+        return
+    _print_diagnosis(found)
+    if matched is not None:
+        typer.echo(f"\nas many pairs reach recos {matched:.4f} as reach cosine {cosine}")
+
+
+def _print_diagnosis(found: recos.Diagnosis) -> None:
+    """Print what was measured, what each change should gain, the odd rows, and the advice."""
+    surviving = found.surviving_rotation
+    quantiles = found.profile_cosine.items()
+    lines = {
+        "rows": f"{found.rows:,} of {found.width} numbers, {found.sampled:,} searched",
+        "largest component": f"{found.largest}: {found.variance_share:.1%} of the variance, "
+        f"{found.energy_share:.1%} of the mean square",
+        "directions": f"{found.effective_width:.1f} in effect, {found.top_share:.1%} of the "
+        "variance along the first",
+        "random cosine": f"{found.random_cosine:.3f} on average; single rows explain "
+        f"{found.row_share:.0%} of how it varies",
+        "cosine over recos": ", ".join(f"{x:.3f} ({q:.0%})" for q, x in quantiles),
+        "cosine to recos": f"{found.changed_lists:.1%} of top-10 lists change, "
+        f"{found.changed_entries:.1%} of their entries",
+        "after a rotation": "recos changed next to nothing before"
+        if surviving is None
+        else f"{surviving:.0%} of that change is left",
+        "candidates": f"{found.candidates:,.0f} rows scored for each query",
+        "recos for cosine": ", ".join(
+            f"{found.recos_threshold(x):.3f} for {x}" for x in (0.5, 0.7, 0.8, 0.9)
+        ),
+    }
+    for name, text in lines.items():
+        typer.echo(f"{name:<19}{text}")
+    typer.echo("\nexpected gain over the cosine, in points of Spearman correlation x 100")
+    for name, change in found.expected.items():
+        between = f"({change.low:+.1f} to {change.high:+.1f})"
+        typer.echo(f"{name:<19}{change.points:+5.1f}  {between:<17}  {change.verdict}")
+    if found.odd_rows:
+        typer.echo("\n       row  in lists by recos  by the cosine  what")
+    for row in found.odd_rows:
+        shares = f"{row.recos_lists:>17.1%}  {row.cos_lists:>13.1%}"
+        typer.echo(f"{row.row:>10}  {shares}  {row.kind}, norm {row.norm:.3g}")
+    typer.echo(f"\n{found.advice}")
+
+
 @contextmanager
 def _writing(folder: Path, replace: bool) -> Iterator[None]:
     """Remove what was written to the folder of an index, if it is not completed."""

@@ -1,0 +1,638 @@
+"""Whether a gain over many settings is real; a setting is one model on one data set.
+
+Functions take one difference for each setting: the score of a method less that of the baseline.
+Settings share models and data sets, so they are not independent: the tests that treat them as if
+they were say so, and `cluster_bootstrap`, `means_by` and `leave_one_out` do not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from recos.evaluate._extras import load
+from recos.evaluate.statistics.mixed import mixed_model
+from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
+
+_SETTINGS = "settings are independent, though they share models and data sets"
+_FAMILY = (
+    "paired_t",
+    "wilcoxon",
+    "sign",
+    "mixed_model",
+)  # adjusted for each other, as in the paper
+
+
+def describe(differences: Any) -> dict[str, float]:
+    """Return what the differences are like: their size, spread, quartiles, wins and losses.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+
+    Returns
+    -------
+    dict of str to float
+        ``win_rate`` is the share of wins among settings that are no tie.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import describe
+    >>> describe([1.0, 2.0, 0.0, -1.0])["wins"], describe([1.0, 2.0, 0.0, -1.0])["mean"]
+    (2, 0.5)
+    """
+    d = numbers(differences, "differences")
+    low, first, median, third, high = np.quantile(d, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    wins, losses = int((d > 0).sum()), int((d < 0).sum())
+    return {
+        "n": len(d),
+        "mean": float(d.mean()),
+        "sd": float(d.std(ddof=1)),
+        "error": float(d.std(ddof=1) / sqrt(len(d))),
+        "median": median,
+        "min": low,
+        "max": high,
+        "q1": first,
+        "q3": third,
+        "iqr": third - first,
+        "wins": wins,
+        "ties": len(d) - wins - losses,
+        "losses": losses,
+        "win_rate": wins / (wins + losses) if wins + losses else float("nan"),
+    }
+
+
+def shapiro(differences: Any) -> Test:
+    """Test whether the differences could be normal (Shapiro and Wilk).
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+
+    Returns
+    -------
+    Test
+        ``statistic`` is W; a small p speaks against a normal distribution.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import shapiro
+    >>> shapiro([0.1, 0.2, 0.2, 0.3, 5.0]).statistic
+    0.58336
+    """
+    d = numbers(differences, "differences", least=3)
+    found = load("scipy.stats").shapiro(d)
+    w, p = float(found.statistic), float(found.pvalue)
+    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), _SETTINGS)
+
+
+def paired_t(
+    differences: Any, *, alternative: Alternative = "two-sided", confidence: float = 0.95
+) -> Test:
+    """Test whether the mean difference is zero (the paired t-test).
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    alternative : str
+        ``two-sided``, ``greater`` or ``less``.
+    confidence : float
+        The share of intervals that are to hold the truth.
+
+    Returns
+    -------
+    Test
+        ``estimate`` is the mean difference; ``detail`` holds Cohen's d_z.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import paired_t
+    >>> paired_t([1.0, 2.0, 3.0]).statistic
+    3.464
+    """
+    d = numbers(differences, "differences")
+    if d.min() == d.max():
+        raise ValueError(f"differences: expected two values or more for a t-test, got {d[0]} alone")
+    found = load("scipy.stats").ttest_1samp(d, 0.0, alternative=alternative)
+    low, high = found.confidence_interval(confidence)
+    return Test(
+        "paired t-test",
+        float(found.statistic),
+        float(found.pvalue),
+        float(d.mean()),
+        float(low),
+        float(high),
+        len(d),
+        f"{_SETTINGS}; their mean is near normal",
+        {
+            "df": len(d) - 1,
+            "d_z": cohens_dz(d),
+            "alternative": alternative,
+            "confidence": confidence,
+        },
+    )
+
+
+def wilcoxon(
+    differences: Any,
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    digits: int | None = 10,
+) -> Test:
+    """Test whether the differences lie around zero (Wilcoxon's signed ranks).
+
+    As ``wilcox.test`` of R: zeros are dropped; with fewer than 50 differences, no zeros and no ties
+    the distribution of V is exact, else normal with a continuity correction. The pseudo-median
+    (Hodges and Lehmann) and its interval are found exactly, where R's search for a root stops
+    1e-4 from it.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    alternative : str
+        ``two-sided``, ``greater`` or ``less``.
+    confidence : float
+        The share of intervals that are to hold the truth.
+    digits : int, optional
+        Differences that agree in so many digits of the largest one are ties, since a subtraction
+        of decimals leaves errors behind the last digits. With None only equal floats are.
+
+    Returns
+    -------
+    Test
+        ``statistic`` is V, the sum of the ranks of positive differences; ``estimate`` the
+        pseudo-median; ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import wilcoxon
+    >>> found = wilcoxon([0.952, -0.147, 1.022, 0.43, 0.62, 0.59, 0.49, -0.08, 0.01])
+    >>> found.statistic, found.p, found.estimate, found.low, found.high
+    (40.0, 0.03906, 0.46, 0.01, 0.786)
+    """
+    d = _with_ties(numbers(differences, "differences"), digits)
+    nonzero = d[d != 0]
+    ranks = load("scipy.stats").rankdata(np.abs(nonzero))
+    exact = len(d) == len(nonzero) == len(np.unique(ranks)) < 50
+    v = float(ranks[nonzero > 0].sum())
+    if not len(nonzero):
+        p, z, estimate, low, high = 1.0, 0.0, 0.0, 0.0, 0.0
+    else:
+        z = _signed_rank_z(nonzero, 0.0, alternative)
+        inference = _exact_signed_rank if exact else _normal_signed_rank
+        p, estimate, low, high = inference(nonzero, v, alternative, confidence)
+    return Test(
+        "Wilcoxon signed-rank",
+        v,
+        p,
+        estimate,
+        low,
+        high,
+        len(d),
+        f"{_SETTINGS}; differences are symmetric about their pseudo-median",
+        {
+            "nonzero": len(nonzero),
+            "exact": exact,
+            "z": z,
+            "r": _pratt_z(d) / sqrt(len(d)),
+            "alternative": alternative,
+            "confidence": confidence,
+        },
+    )
+
+
+def _with_ties(d: np.ndarray, digits: int | None) -> np.ndarray:
+    """Round differences, so that what differs in the last bits alone is equal."""
+    if digits is None or not d.any():
+        return d
+    return np.round(d, digits - int(np.ceil(np.log10(np.abs(d).max()))))
+
+
+def _signed_rank_z(d: np.ndarray, shift: float, alternative: Alternative | None) -> float:
+    """Return the standardised V of differences less a shift; None: no continuity correction."""
+    moved = d - shift
+    moved = moved[np.abs(moved) > 1e-12 * np.abs(d).max()]
+    n = len(moved)
+    if not n:
+        return 0.0
+    ranks = load("scipy.stats").rankdata(np.abs(moved))
+    tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
+    excess = float(ranks[moved > 0].sum()) - n * (n + 1) / 4
+    correction = {None: 0.0, "greater": 0.5, "less": -0.5, "two-sided": float(np.sign(excess)) / 2}
+    spread = n * (n + 1) * (2 * n + 1) / 24 - float((tied**3 - tied).sum()) / 48
+    return (excess - correction[alternative]) / sqrt(spread)
+
+
+def _pratt_z(d: np.ndarray) -> float:
+    """Return the standardised sum of positive ranks, where zeros are ranked and then dropped."""
+    ranks = load("scipy.stats").rankdata(np.abs(d))[d != 0]
+    positive = d[d != 0] > 0
+    return float(ranks[positive].sum() - ranks.sum() / 2) / sqrt(float(ranks @ ranks) / 4 or 1.0)
+
+
+def _tail(below: float, above: float, alternative: Alternative) -> float:
+    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
+        alternative
+    ]
+
+
+def _walsh(d: np.ndarray) -> np.ndarray:
+    """Return the means of all pairs of differences, each with itself too, in order."""
+    i, j = np.triu_indices(len(d))
+    return np.sort((d[i] + d[j]) / 2)
+
+
+def _exact_signed_rank(
+    d: np.ndarray, v: float, alternative: Alternative, confidence: float
+) -> tuple[float, float, float, float]:
+    """Return p, pseudo-median and interval by the distribution of V over all signs."""
+    weights = np.ones(1)
+    for rank in range(1, len(d) + 1):
+        grown = np.zeros(len(weights) + rank)
+        grown[: len(weights)] += weights / 2
+        grown[rank:] += weights / 2
+        weights = grown
+    below = np.cumsum(weights)
+    whole = round(v)
+    above = 1.0 - (below[whole - 1] if whole else 0.0)
+    p = _tail(float(below[whole]), float(above), alternative)
+    walsh = _walsh(d)
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    drop = max(1, int(np.searchsorted(below, tail * (1 - 1e-12))))  # Walsh averages left out
+    low = -inf if alternative == "less" else float(walsh[drop - 1])
+    high = inf if alternative == "greater" else float(walsh[len(walsh) - drop])
+    return p, float(np.median(walsh)), low, high
+
+
+def _normal_signed_rank(
+    d: np.ndarray, v: float, alternative: Alternative, confidence: float
+) -> tuple[float, float, float, float]:
+    """Return p, pseudo-median and interval by the normal approximation of V."""
+    normal = load("scipy.stats").norm
+    z = _signed_rank_z(d, 0.0, alternative)
+    p = _tail(float(normal.cdf(z)), float(normal.sf(z)), alternative)
+    walsh = np.unique(_walsh(d))
+    walsh = walsh[np.append(True, np.diff(walsh) > 1e-9 * np.abs(d).max())]
+    middles = (walsh[1:] + walsh[:-1]) / 2
+
+    def crossing(level: float, corrected: Alternative | None) -> float:
+        """Return the shift at which the standardised V falls from above a level to below it."""
+
+        def reaches(i: int, strictly: bool) -> bool:
+            found = _signed_rank_z(d, float(middles[i]), corrected)
+            return found < level if strictly else found <= level
+
+        steps = range(len(middles))
+        first = bisect_left(steps, True, key=lambda i: reaches(i, strictly=False))
+        last = bisect_left(steps, True, key=lambda i: reaches(i, strictly=True))
+        return float(walsh[first] + walsh[last]) / 2
+
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    level = float(normal.isf(tail))
+    low = -inf if alternative == "less" else crossing(level, alternative)
+    high = inf if alternative == "greater" else crossing(-level, alternative)
+    return p, crossing(0.0, None), low, high
+
+
+def sign_test(
+    differences: Any, *, alternative: Alternative = "two-sided", confidence: float = 0.95
+) -> Test:
+    """Test whether gains and losses are equally frequent (the sign test).
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting; zeros are dropped.
+    alternative : str
+        ``two-sided``, ``greater`` or ``less``.
+    confidence : float
+        The share of intervals that are to hold the truth.
+
+    Returns
+    -------
+    Test
+        ``statistic`` counts gains; ``estimate`` is their share, with the exact interval of Clopper
+        and Pearson.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import sign_test
+    >>> found = sign_test([1.0, 2.0, 0.0, 3.0, 1.0, 4.0])
+    >>> found.statistic, found.n, found.p
+    (5.0, 5, 0.0625)
+    """
+    d = numbers(differences, "differences")
+    wins, n = int((d > 0).sum()), int((d != 0).sum())
+    if not n:
+        return Test("sign test", 0.0, 1.0, None, None, None, 0, _SETTINGS)
+    found = load("scipy.stats").binomtest(wins, n, alternative=alternative)
+    low, high = found.proportion_ci(confidence)
+    detail = {"alternative": alternative, "confidence": confidence}
+    numbers_found = (float(wins), float(found.pvalue), wins / n, float(low), float(high))
+    return Test("sign test", *numbers_found, n, _SETTINGS, detail)
+
+
+def benjamini_hochberg(p: Any) -> np.ndarray:
+    """Return p-values adjusted so that few of those below a level are false discoveries.
+
+    Parameters
+    ----------
+    p : array, shape (m,)
+        The p-values of a family of tests.
+
+    Returns
+    -------
+    numpy.ndarray, shape (m,)
+        The least level at which each test is significant (Benjamini and Hochberg 1995).
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import benjamini_hochberg
+    >>> benjamini_hochberg([0.01, 0.04, 0.03])
+    array([0.03, 0.04, 0.04])
+    """
+    adjusted: np.ndarray = load("scipy.stats").false_discovery_control(numbers(p, "p", least=1))
+    return adjusted
+
+
+def cohens_d(scores_a: Any, scores_b: Any) -> float:
+    """Return the difference of two means over their pooled standard deviation.
+
+    It measures the gain in units of how much scores vary between models and data sets, though
+    both methods had the same: see `cohens_dz`.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array, shape (n,)
+        Scores of two methods.
+
+    Returns
+    -------
+    float
+        d, of unpaired samples.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import cohens_d
+    >>> cohens_d([2.0, 4.0, 6.0], [1.0, 3.0, 5.0])
+    0.5
+    """
+    a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
+    free = len(a) + len(b) - 2
+    pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / free
+    return float((a.mean() - b.mean()) / sqrt(pooled))
+
+
+def cohens_dz(differences: Any) -> float:
+    """Return the mean difference over the standard deviation of the differences.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+
+    Returns
+    -------
+    float
+        d_z, of paired samples: t / √n.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import cohens_dz
+    >>> cohens_dz([1.0, 2.0, 3.0])
+    2.0
+    """
+    d = numbers(differences, "differences")
+    return float(d.mean() / d.std(ddof=1))
+
+
+def means_by(differences: Any, groups: Sequence[Any]) -> dict[str, float]:
+    """Return the mean difference of each group: of each model, or of each data set.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    groups : sequence, length n
+        The group of each setting.
+
+    Returns
+    -------
+    dict of str to float
+        Means by group, in order of appearance.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import means_by
+    >>> means_by([1.0, 3.0, 4.0], ["x", "x", "y"])
+    {'x': 2.0, 'y': 4.0}
+    """
+    d = numbers(differences, "differences", least=1)
+    known, group = labels(groups, "groups", len(d))
+    means = np.bincount(group, d) / np.bincount(group)
+    return dict(zip(known, means.tolist(), strict=True))
+
+
+def leave_one_out(differences: Any, groups: Sequence[Any]) -> Test:
+    """Return the mean difference without each group in turn: the least, the largest, the worst p.
+
+    The means share most of their settings. A t-test of them, as the paper has it, treats them as
+    independent, and finds t of any size; so there is none here.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    groups : sequence, length n
+        The group of each setting: its model, or its data set.
+
+    Returns
+    -------
+    Test
+        ``low`` and ``high`` are the least and the largest mean, ``statistic`` and ``p`` are those
+        of the exclusion with the largest p of a paired t-test; ``detail["means"]`` holds all.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import leave_one_out
+    >>> leave_one_out([1.0, 3.0, 4.0, 5.0], ["x", "x", "y", "z"]).detail["means"]
+    {'x': 4.5, 'y': 3.0, 'z': 2.6667}
+    """
+    d = numbers(differences, "differences", least=3)
+    known, group = labels(groups, "groups", len(d))
+    if len(known) < 2 or len(d) - np.bincount(group).max() < 2:
+        raise ValueError("groups: expected two or more differences outside each group, got fewer")
+    rest = [d[group != i] for i in range(len(known))]
+    means = [float(part.mean()) for part in rest]
+    p, t = max(_p_and_t(part) for part in rest)
+    return Test(
+        "leave one out",
+        t,
+        p,
+        float(np.mean(means)),
+        min(means),
+        max(means),
+        len(known),
+        f"within each exclusion, {_SETTINGS}; the range of means is no confidence interval",
+        {"means": dict(zip(known, means, strict=True))},
+    )
+
+
+def _p_and_t(d: np.ndarray) -> tuple[float, float]:
+    if d.min() < d.max():
+        found = paired_t(d)
+        return found.p, found.statistic
+    return (0.0, float(np.copysign(inf, d[0]))) if d[0] else (1.0, 0.0)
+
+
+def cluster_bootstrap(
+    differences: Any,
+    models: Sequence[Any],
+    datasets: Sequence[Any],
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Test:
+    """Return an interval for the mean difference that holds for other models and data sets too.
+
+    Models and data sets are drawn with replacement, each on their own, and a setting counts as
+    often as its model was drawn times its data set (Owen 2007, The pigeonhole bootstrap).
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    models, datasets : sequence, length n
+        The model and the data set of each setting.
+    resamples : int
+        How many times they are drawn.
+    seed : int
+        The same seed draws the same.
+    confidence : float
+        The share of intervals that are to hold the truth.
+
+    Returns
+    -------
+    Test
+        The mean difference and its percentile interval; ``p`` is two-sided.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import cluster_bootstrap
+    >>> found = cluster_bootstrap([1, 2, 3, 4], ["x", "x", "y", "y"], ["s", "t", "s", "t"])
+    >>> found.estimate, found.low, found.high
+    (2.5, 1.0, 4.0)
+    """
+    d = numbers(differences, "differences", least=1)
+    rng = np.random.default_rng(seed)
+    table = []
+    for given, name in ((models, "models"), (datasets, "datasets")):
+        known, level = labels(given, name, len(d))
+        counts = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size=resamples)
+        table.append(counts[:, level])
+    weights = table[0] * table[1]
+    total = weights.sum(axis=1)
+    means = (weights @ d)[total > 0] / total[total > 0]  # a draw may miss all settings there are
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    beyond = min(np.count_nonzero(means <= 0), np.count_nonzero(means >= 0))
+    return Test(
+        "cluster bootstrap",
+        float(d.mean()),
+        float(min(1.0, 2 * (beyond + 1) / (len(means) + 1))),
+        float(d.mean()),
+        low,
+        high,
+        len(d),
+        "models and data sets are independent draws from those one wants to know about; with few "
+        "of them the interval is rough",
+        {"resamples": len(means), "confidence": confidence},
+    )
+
+
+def across(
+    scores_a: Any,
+    scores_b: Any,
+    models: Sequence[Any],
+    datasets: Sequence[Any],
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Test]:
+    """Return all tests of method a against baseline b over the same settings.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array, shape (n,)
+        Scores of two methods in the same settings.
+    models, datasets : sequence, length n
+        The model and the data set of each setting.
+    alternative : str
+        ``two-sided``, ``greater`` or ``less``: for the t-tests, Wilcoxon's and the sign test.
+    confidence : float
+        The share of intervals that are to hold the truth.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    dict of str to Test
+        ``shapiro``, ``paired_t``, ``wilcoxon``, ``sign``, ``mixed_model``, ``per_model`` and
+        ``per_dataset`` (t-tests of means), ``leave_one_model_out``, ``leave_one_dataset_out`` and
+        ``cluster_bootstrap``. What the settings do not allow is left out. ``paired_t``,
+        ``wilcoxon``, ``sign`` and ``mixed_model`` have ``detail["adjusted_p"]``.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import across
+    >>> a, b = [3.1, 4.2, 6.0, 7.4], [3.0, 4.0, 5.7, 7.3]
+    >>> found = across(a, b, ["x", "x", "y", "y"], ["s", "t", "s", "t"])
+    >>> found["sign"].p, found["wilcoxon"].statistic
+    (0.125, 10.0)
+    """
+    a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
+    if len(a) != len(b):
+        raise ValueError(f"scores_b: expected {len(a)} scores as scores_a has, got {len(b)}")
+    d = _with_ties(a - b, 10)
+    options: dict[str, Any] = {"alternative": alternative, "confidence": confidence}
+    of_models, of_datasets = means_by(d, models), means_by(d, datasets)
+    tests: dict[str, Callable[[], Test]] = {
+        "shapiro": lambda: shapiro(d),
+        "paired_t": lambda: paired_t(d, **options),
+        "wilcoxon": lambda: wilcoxon(d, **options),
+        "sign": lambda: sign_test(d, **options),
+        "mixed_model": lambda: mixed_model(a, b, models, datasets, confidence=confidence),
+        "per_model": lambda: paired_t(list(of_models.values()), **options),
+        "per_dataset": lambda: paired_t(list(of_datasets.values()), **options),
+        "leave_one_model_out": lambda: leave_one_out(d, models),
+        "leave_one_dataset_out": lambda: leave_one_out(d, datasets),
+        "cluster_bootstrap": lambda: cluster_bootstrap(
+            d, models, datasets, seed=seed, confidence=confidence
+        ),
+    }
+    varied = bool(d.min() < d.max())
+    possible = {
+        "shapiro": varied and len(d) > 2,
+        "paired_t": varied,
+        "mixed_model": varied,
+        "per_model": len(set(of_models.values())) > 1,
+        "per_dataset": len(set(of_datasets.values())) > 1,
+        "leave_one_model_out": varied and len(of_models) > 2,
+        "leave_one_dataset_out": varied and len(of_datasets) > 2,
+    }
+    found = {name: run() for name, run in tests.items() if possible.get(name, True)}
+    family = [name for name in _FAMILY if name in found]
+    for name, p in zip(family, benjamini_hochberg([found[name].p for name in family]), strict=True):
+        found[name] = replace(found[name], detail=found[name].detail | {"adjusted_p": float(p)})
+    return found
