@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read, replaced
+from recos._arrays import (
+    Array,
+    Inputs,
+    cast,
+    check_finite,
+    full_precision,
+    is_concrete,
+    read,
+    replaced,
+)
 from recos._blocks import Progress, count_threads, parse_memory, run_blocks, spans
 from recos._exact import has_gradient, has_ratios
 from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
@@ -90,7 +99,7 @@ def plan(
     """
     metric, budget = find_metric(metric), parse_memory(memory)
     given = read_matrices(X, X if Y is None else Y, names)
-    threads = count_threads() if given.xp is np else 1
+    threads = count_threads() if is_concrete(given.arrays[0]) else 1
     if Y is None:
         given = given._replace(names=("X", "X"))
     m, width = given.arrays[1].shape
@@ -103,7 +112,8 @@ def plan(
     rows = rows if holds_rows else max(rows, 1)
     if not (columns and rows):
         raise too_little_memory(4 * max(prepared, 2 * size * m), m, width)
-    rows = min(rows, 4 * tile) if given.xp is np else rows
+    few = given.xp is np or tile < _LARGEST_TILE
+    rows = min(rows, 4 * tile) if few else rows  # kernels of other libraries want many
     return Grid(given, metric, tile, columns, rows, budget // 4)
 
 
