@@ -46,14 +46,12 @@ def measure_million() -> dict[str, float]:
     folded = candidates.fold(X)
     engine = build_faiss(folded.rows)
     truth = recos.topk(queries, X, K)
-    run, fact = least_effort(
-        engine, lambda: candidates.search(queries, folded, engine, K).indices, truth
-    )
+    run, fact = fastest(engine, queries, folded, truth)
     run()
 
     def one_by_one() -> None:
         for query in queries[:200]:
-            candidates.search(query[None], folded, engine, K)
+            candidates.search(query[None], folded, engine, K, overfetch=fact["overfetch"])
 
     seconds = interleaved({"together": run, "one by one": one_by_one}, rounds=5)
     return fact | {
@@ -153,10 +151,8 @@ def measure(queries, X) -> dict[str, object]:
         contenders[f"{name} cos"], facts[f"{name} cos"] = least_effort(
             plain, lambda plain=plain: plain.propose(unit_queries, K), truth["cos"]
         )
-        contenders[f"{name} recos"], facts[f"{name} recos"] = least_effort(
-            engine,
-            lambda engine=engine: candidates.search(queries, folded, engine, K).indices,
-            truth["recos"],
+        contenders[f"{name} recos"], facts[f"{name} recos"] = fastest(
+            engine, queries, folded, truth["recos"]
         )
     seconds = interleaved(contenders)
     for name, fact in facts.items():
@@ -180,6 +176,20 @@ def least_effort(engine, run, truth):
         return run()
 
     return again, {"effort": effort, "recall": found}
+
+
+def fastest(engine, queries, folded, truth):
+    """Return the fastest search that reaches 0.99: fewer candidates may need more effort."""
+    found = []
+    for more in (1.1, 1.5, 2.0):
+        run, fact = least_effort(
+            engine,
+            lambda more=more: candidates.search(queries, folded, engine, K, overfetch=more).indices,
+            truth,
+        )
+        seconds = np.median(interleaved({"": run}, rounds=3)[""])
+        found.append((fact["recall"] < ENOUGH, seconds, run, fact | {"overfetch": more}))
+    return min(found, key=lambda one: one[:2])[2:]
 
 
 def set_effort(engine, effort):
