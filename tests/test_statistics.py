@@ -493,6 +493,24 @@ class TestMixedModel:
         assert found.detail["reml_criterion"] == pytest.approx(48.8916074713, abs=1e-8)
         assert found.detail["effects"]["intercept"]["df"] == pytest.approx(6.01379967, rel=1e-6)
 
+    @pytest.mark.parametrize("count", [3, 7])
+    def test_as_many_models_as_data_sets(self, rng, count):
+        model, dataset = np.divmod(np.arange(count**2), count)
+        base = 3 * rng.normal(size=count)[model] + 5 * rng.normal(size=count)[dataset]
+        a, b = base + rng.normal(size=(2, count**2))
+        found, turned = s.mixed_model(a, b, model, dataset), s.mixed_model(a, b, dataset, model)
+        assert set(found.detail["variances"]) == {"model", "dataset", "model x dataset", "residual"}
+        for one, other in ("model", "dataset"), ("dataset", "model"):
+            assert found.detail["variances"][one] == pytest.approx(
+                turned.detail["variances"][other], rel=1e-4
+            )
+        assert found.p == pytest.approx(turned.p, rel=1e-5)
+
+    def test_the_same_factor_under_other_names_is_left_out(self, rng):
+        a, b = rng.normal(size=(2, 6)) + np.repeat(rng.normal(size=3), 2)
+        found = s.mixed_model(a, b, list("xxyyzz"), list("ccaabb"))
+        assert set(found.detail["variances"]) == {"model", "residual"}
+
     def test_interval_is_that_of_the_paired_t_test(self, rng):
         a, b = rng.normal(size=(2, 12)) + rng.normal(size=12)
         found = s.mixed_model(a, b, list("aaabbbcccddd"), list("xyz" * 4))

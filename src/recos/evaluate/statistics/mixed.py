@@ -116,10 +116,15 @@ def _factors(models: Sequence[Any], datasets: Sequence[Any], size: int) -> dict[
     setting = np.unique(model * (dataset.max() + 1) + dataset, return_inverse=True)[1]
     kept: dict[str, np.ndarray] = {}
     for name, level in {"model": model, "dataset": dataset, "model x dataset": setting}.items():
-        count = level.max() + 1
-        if count > 1 and all(count != other.max() + 1 for other in kept.values()):
-            kept[name] = np.tile(level, 2)
-    return kept
+        if level.any() and not any(_alike(level, other) for other in kept.values()):
+            kept[name] = level
+    return {name: np.tile(level, 2) for name, level in kept.items()}
+
+
+def _alike(level: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two factors put the same observations together, whatever they call the levels."""
+    together = len(set(zip(level.tolist(), other.tolist(), strict=True)))
+    return together == level.max() + 1 == other.max() + 1
 
 
 def fit_reml(y: np.ndarray, X: np.ndarray, factors: list[np.ndarray]) -> Fit:
