@@ -517,3 +517,13 @@ class TestMixedModel:
         paired = s.paired_t(a - b)
         assert (found.statistic, found.p) == pytest.approx((paired.statistic, paired.p), rel=1e-5)
         assert (found.low, found.high) == pytest.approx((paired.low, paired.high), rel=1e-5)
+        assert found.detail["variances"]["model x dataset"] > 0
+
+    def test_t_is_another_where_settings_have_no_variance_of_their_own(self):
+        turn = np.resize([0.5, -0.5], 12)  # what one score gains the other loses
+        base = np.repeat([1.0, 2.0, 3.0, 4.0], 3)
+        a, b = base + turn + 0.1, base - turn
+        found = s.mixed_model(a, b, list("aaabbbcccddd"), list("xyz" * 4))
+        assert found.detail["variances"]["model x dataset"] == 0
+        assert found.statistic > 1.2 * s.paired_t(a - b).statistic
+        assert "variance above 0" in found.assumes

@@ -98,7 +98,8 @@ def mixed_model(
         high=method["estimate"] + half,
         n=len(y),
         assumes="normal effects and residuals; one gain for all settings, whatever the model and "
-        "the data set, so with every setting in pairs its t is that of the paired t-test",
+        "the data set, so where model x data set (or the only factor) has a variance above 0, its "
+        "t is that of the paired t-test",
         detail={
             "confidence": confidence,
             "variances": dict(zip([*factors, "residual"], fit.variances.tolist(), strict=True)),
