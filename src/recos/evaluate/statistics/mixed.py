@@ -125,7 +125,7 @@ def _factors(models: Sequence[Any], datasets: Sequence[Any], size: int) -> dict[
 def _alike(level: np.ndarray, other: np.ndarray) -> bool:
     """Whether two factors put the same observations together, whatever they call the levels."""
     together = len(set(zip(level.tolist(), other.tolist(), strict=True)))
-    return together == level.max() + 1 == other.max() + 1
+    return bool(together == level.max() + 1 == other.max() + 1)
 
 
 def fit_reml(y: np.ndarray, X: np.ndarray, factors: list[np.ndarray]) -> Fit:
