@@ -382,6 +382,39 @@ def test_finished_scores_serve_only_the_same_question(tmp_path):
     assert settings() == 3
 
 
+def test_finished_scores_do_not_serve_other_texts_of_the_same_rows(tmp_path, rng):
+    task = default_task()
+    texts = list(dict.fromkeys([*task.first, *task.second]))
+    np.save(tmp_path / "e.npy", default_encoder().encode(texts))
+    options = FAST | {"out": tmp_path, "resume": True, "variants": ["cos", "recos"]}
+    found = []
+    for order in (np.arange(len(texts)), rng.permutation(len(texts))):
+        (tmp_path / "e.txt").write_text("\n".join(texts[i] for i in order) + "\n")
+        found.append(compare(tmp_path / "e.npy", **options).scores("cos").item())
+    assert found[0] > 0.5 > found[1]
+
+
+def test_finished_scores_do_not_serve_another_task_of_the_same_texts(tmp_path, rng):
+    table = rng.normal(size=(10_100, 8)).astype(np.float32)
+    table[:20] = table[100:120] + 0.1 * table[:20]
+    queries = {f"q{i}": f"text {i}" for i in range(20)}
+    qrels = {f"q{i}": {f"d{i}": 1} for i in range(20)}
+    options = FAST | {"out": tmp_path, "resume": True, "variants": ["cos", "recos"],
+                      "corpus": corpus_of(tmp_path / "c.txt", 50, 5000)}  # fmt: skip
+    encode = vectors_of(table)
+    encode.cache_key = "1"
+    for ids, score in ((range(150), 1), (range(149, -1, -1), 0)):
+        documents = {f"d{i}": f"text {100 + j}" for j, i in enumerate(ids)}
+        found = compare([encode], [Retrieval("found", queries, documents, qrels)], **options)
+        assert found.scores("cos").item() == pytest.approx(score, abs=0.2)
+    labels = np.arange(50) % 2.0
+    texts = tuple(f"text {i}" for i in range(100))
+    for kind in ("sts", "pairs"):
+        task = Pairs("two", kind, texts[:50], texts[50:], labels)
+        measure = compare([encode], [task], **options).cells[1].gain.test
+        assert (measure == "paired bootstrap") == (kind == "pairs")
+
+
 # --- The command line ----------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
                  "baseline": x.tolist(), "other": (x * 1.01).tolist(), "human": human.tolist()}
             )  # fmt: skip
     curve = np.linspace(-0.1, 0.1, 64)
-    test = {"name": "cluster bootstrap", "statistic": 0.1, "p": 0.2, "estimate": 0.1, "low": -0.1,
+    test = {"name": "two-way t-test", "statistic": 0.1, "p": 0.2, "estimate": 0.1, "low": -0.1,
             "high": 0.3, "n": 6, "assumes": "models and data sets are random draws"}  # fmt: skip
     return Comparison(
         settings={
@@ -63,7 +63,7 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
             for name in tasks
         ],
         cells=cells,
-        across={variant: {"cluster_bootstrap": test} for variant in VARIANTS[1:]},
+        across={variant: {"two_way_t": test} for variant in VARIANTS[1:]},
         sample=sample,
         made={"date": "2026-01-01", "command": "recos compare small"},
     )  # fmt: skip

@@ -370,27 +370,59 @@ class TestAcrossSettings:
         assert found.high - found.low > 2 * simple  # pretending independence is far too sure
 
     def test_cluster_bootstrap_repeats_itself(self, rng):
-        d = rng.normal(size=12)
-        models, datasets = list("aaabbbcccddd"), list("xyz" * 4)
+        d = rng.normal(size=36)
+        models, datasets = np.divmod(np.arange(36), 6)
         assert s.cluster_bootstrap(d, models, datasets) == s.cluster_bootstrap(d, models, datasets)
+
+    def test_two_way_t_with_one_model_is_the_t_test_of_data_sets(self):
+        d, datasets = [0.3, 0.5, -0.1, 0.2, 0.4, 0.6], list("ssttuu")
+        found = s.two_way_t(d, ["x"] * 6, datasets)
+        one = s.paired_t(list(s.means_by(d, datasets).values()))
+        assert (found.p, found.low, found.high) == pytest.approx((one.p, one.low, one.high))
+        assert "this one model alone" in found.assumes
+        above = s.two_way_t(d, ["x"] * 6, datasets, alternative="greater")
+        assert (2 * above.p, above.high) == (pytest.approx(found.p), np.inf)
+
+    @pytest.mark.parametrize(("models", "datasets"), [(1, 3), (1, 7), (2, 2), (3, 7), (11, 7)])
+    @pytest.mark.parametrize("varies", ["models", "datasets"])
+    def test_two_way_t_seldom_finds_a_gain_that_is_not_there(self, rng, models, datasets, varies):
+        count, found = 1000, 0
+        model, dataset = np.divmod(np.arange(models * datasets), datasets)
+        size, level = (models, model) if varies == "models" and models > 1 else (datasets, dataset)
+        for _ in range(count):
+            d = rng.normal(size=size)[level] + rng.normal(size=len(level), scale=0.3)
+            found += s.two_way_t(d, model, dataset).p < 0.05
+        assert found < 80  # 5 % of 1000, and three times its spread
+
+    def test_cluster_bootstrap_wants_six_of_each(self, rng):
+        d, model = rng.normal(size=35), np.repeat(np.arange(5), 7)
+        with pytest.raises(ValueError, match="models: expected 6 or more to draw from, got 5; use"):
+            s.cluster_bootstrap(d, model, np.tile(np.arange(7), 5))
+        with pytest.raises(ValueError, match="datasets: expected 6 or more to draw from, got 1"):
+            s.cluster_bootstrap(d, np.arange(35), ["s"] * 35)
 
     def test_all_that_the_settings_allow(self, rng):
         a = rng.normal(size=6)
         full = s.across(a + GAINS, a, list("xxyyzz"), list("ststst"))
         assert set(full) == {
             "shapiro", "paired_t", "wilcoxon", "sign", "mixed_model", "per_model", "per_dataset",
-            "leave_one_model_out", "cluster_bootstrap",
+            "two_way_t", "leave_one_model_out",
         }  # fmt: skip
         family = ["paired_t", "wilcoxon", "sign", "mixed_model"]
         assert [full[name].detail["adjusted_p"] for name in family] == pytest.approx(
             s.benjamini_hochberg([full[name].p for name in family])
         )
         assert all(test.assumes for test in full.values())
+        six = s.across(*rng.normal(size=(2, 36)), *np.divmod(np.arange(36), 6))
+        assert set(six) == set(full) | {"leave_one_dataset_out", "cluster_bootstrap"}
         one = s.across(a + GAINS, a, ["x"] * 6, list("stuvwx"))
         assert "leave_one_dataset_out" in one
         assert not {"per_model", "leave_one_model_out"} & set(one)
+        even = s.across([0.1, 0.2, 0.3, 0.3, 0.2, 0.1], [0.0] * 6, list("xxxyyy"), list("stuuts"))
+        assert even["per_dataset"].detail["df"] == 2
+        assert "per_model" not in even  # their means differ by a rounding
         same = s.across(a, a, list("xxyyzz"), list("ststst"))
-        assert set(same) == {"wilcoxon", "sign", "cluster_bootstrap"}
+        assert set(same) == {"wilcoxon", "sign"}
         assert {test.p for test in same.values()} == {1.0}
 
     def test_results_are_json(self, rng):
@@ -408,6 +440,7 @@ class TestAcrossSettings:
                 lambda: s.wilcoxon([1.0, np.inf]),
                 "differences: expected finite numbers, got inf at 1",
             ),
+            (lambda: s.two_way_t([1, 2, 2, 1], "xxyy", "stst"), "that differ, got none"),
             (lambda: s.means_by([1.0, 2.0], ["a"]), "groups: expected 2 labels.* got 1"),
             (lambda: s.leave_one_out([1.0, 2.0, 3.0], "aaa"), "two or more differences outside"),
             (lambda: s.mixed_model([1, 2], [1, 2, 3], "ab", "xx"), "scores_b: expected 2 scores"),
@@ -493,9 +526,37 @@ class TestMixedModel:
         assert found.detail["reml_criterion"] == pytest.approx(48.8916074713, abs=1e-8)
         assert found.detail["effects"]["intercept"]["df"] == pytest.approx(6.01379967, rel=1e-6)
 
+    @pytest.mark.parametrize("count", [3, 7])
+    def test_as_many_models_as_data_sets(self, rng, count):
+        model, dataset = np.divmod(np.arange(count**2), count)
+        base = 3 * rng.normal(size=count)[model] + 5 * rng.normal(size=count)[dataset]
+        a, b = base + rng.normal(size=(2, count**2))
+        found, turned = s.mixed_model(a, b, model, dataset), s.mixed_model(a, b, dataset, model)
+        assert set(found.detail["variances"]) == {"model", "dataset", "model x dataset", "residual"}
+        for one, other in ("model", "dataset"), ("dataset", "model"):
+            assert found.detail["variances"][one] == pytest.approx(
+                turned.detail["variances"][other], rel=1e-4
+            )
+        assert found.p == pytest.approx(turned.p, rel=1e-5)
+
+    def test_the_same_factor_under_other_names_is_left_out(self, rng):
+        a, b = rng.normal(size=(2, 6)) + np.repeat(rng.normal(size=3), 2)
+        found = s.mixed_model(a, b, list("xxyyzz"), list("ccaabb"))
+        assert set(found.detail["variances"]) == {"model", "residual"}
+
     def test_interval_is_that_of_the_paired_t_test(self, rng):
         a, b = rng.normal(size=(2, 12)) + rng.normal(size=12)
         found = s.mixed_model(a, b, list("aaabbbcccddd"), list("xyz" * 4))
         paired = s.paired_t(a - b)
         assert (found.statistic, found.p) == pytest.approx((paired.statistic, paired.p), rel=1e-5)
         assert (found.low, found.high) == pytest.approx((paired.low, paired.high), rel=1e-5)
+        assert found.detail["variances"]["model x dataset"] > 0
+
+    def test_t_is_another_where_settings_have_no_variance_of_their_own(self):
+        turn = np.resize([0.5, -0.5], 12)  # what one score gains the other loses
+        base = np.repeat([1.0, 2.0, 3.0, 4.0], 3)
+        a, b = base + turn + 0.1, base - turn
+        found = s.mixed_model(a, b, list("aaabbbcccddd"), list("xyz" * 4))
+        assert found.detail["variances"]["model x dataset"] == 0
+        assert found.statistic > 1.2 * s.paired_t(a - b).statistic
+        assert "variance above 0" in found.assumes

@@ -375,9 +375,11 @@ def _key(model: Encoder, task: Task, plan: Plan, corpus: np.ndarray | None) -> s
     """Return what stands for all that the scores of a setting depend on."""
     if model.identity is None:
         return None
-    parts = [SCHEMA, recos.__version__, model.name, model.identity, task.name, texts_of(task)]
-    parts.append(task.qrels if isinstance(task, Retrieval) else task.scores.tolist())
-    parts.append(None if isinstance(task, Retrieval) else task.subsets)
+    parts = [SCHEMA, recos.__version__, model.name, model.identity, task.name, task.kind]
+    if isinstance(task, Retrieval):
+        parts += [list(task.queries.items()), list(task.corpus.items()), task.qrels]
+    else:
+        parts += [task.first, task.second, task.scores.tolist(), task.subsets]
     parts += [[v.name for v in plan.variants], plan.baseline, plan.resamples, plan.seed]
     parts.append(None if corpus is None else hashlib.sha256(corpus.tobytes()).hexdigest())
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -28,6 +28,7 @@ from recos.evaluate.statistics.differences import (
     paired_t,
     shapiro,
     sign_test,
+    two_way_t,
     wilcoxon,
 )
 from recos.evaluate.statistics.mixed import mixed_model
@@ -54,6 +55,7 @@ __all__ = [
     "sign_test",
     "spearman",
     "steiger",
+    "two_way_t",
     "wilcoxon",
     "williams",
 ]

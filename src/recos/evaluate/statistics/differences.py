@@ -2,7 +2,7 @@
 
 Functions take one difference for each setting: the score of a method less that of the baseline.
 Settings share models and data sets, so they are not independent: the tests that treat them as if
-they were say so, and `cluster_bootstrap`, `means_by` and `leave_one_out` do not.
+they were say so; `two_way_t` and `cluster_bootstrap` do not.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from recos.evaluate.statistics.mixed import mixed_model
 from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
 
 _SETTINGS = "settings are independent, though they share models and data sets"
+_DRAWS = "models and data sets are independent draws from those one wants to know about"
+_LEVELS = 6  # models, or data sets, that a bootstrap can draw from
 _FAMILY = (
     "paired_t",
     "wilcoxon",
@@ -495,6 +497,77 @@ def _p_and_t(d: np.ndarray) -> tuple[float, float]:
     return (0.0, float(np.copysign(inf, d[0]))) if d[0] else (1.0, 0.0)
 
 
+def two_way_t(
+    differences: Any,
+    models: Sequence[Any],
+    datasets: Sequence[Any],
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+) -> Test:
+    """Test whether the mean difference is zero for other models and data sets too.
+
+    The variance of the mean is that of models plus that of data sets, each with the variance of
+    the settings in it, and has Satterthwaite's degrees of freedom. A factor of one level adds
+    nothing: with one model this is the t-test of the data sets, and says nothing of other models.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    models, datasets : sequence, length n
+        The model and the data set of each setting.
+    alternative : str
+        ``two-sided``, ``greater`` or ``less``.
+    confidence : float
+        The share of intervals that are to hold the truth.
+
+    Returns
+    -------
+    Test
+        ``estimate`` is the mean difference. The test rejects too seldom where neither models nor
+        data sets differ, and somewhat too often with two of one and many of the other.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import two_way_t
+    >>> found = two_way_t([1, 2, 3, 5], ["x", "x", "y", "y"], ["s", "t", "s", "t"])
+    >>> found.estimate, found.statistic, found.detail["df"]
+    (2.75, 1.8865, 1.6374)
+    """
+    d = numbers(differences, "differences")
+    known, parts = [], []
+    for given, name in ((models, "models"), (datasets, "datasets")):
+        found, level = labels(given, name, len(d))
+        known.append(len(found))
+        if len(found) > 1:
+            pulls = np.bincount(level, d - d.mean()) / len(d)  # of each level on the mean
+            free = len(found) - 1
+            parts.append((len(found) / free * float(pulls @ pulls), free))
+    variance = sum(part for part, _ in parts)
+    if variance <= (1e-12 * np.abs(d).max()) ** 2:
+        raise ValueError("differences: expected means of models or data sets that differ, got none")
+    freedom = variance**2 / sum(part**2 / free for part, free in parts)
+    spread = load("scipy.stats").t(freedom)
+    error, mean = sqrt(variance), float(d.mean())
+    t = mean / error
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    half = float(spread.isf(tail)) * error
+    alone = [name for name, count in zip(("model", "data set"), known, strict=True) if count == 1]
+    return Test(
+        "two-way t-test",
+        t,
+        _tail(float(spread.cdf(t)), float(spread.sf(t)), alternative),
+        mean,
+        -inf if alternative == "less" else mean - half,
+        inf if alternative == "greater" else mean + half,
+        len(d),
+        f"{_DRAWS}, and their means near normal"
+        + (f"; it holds for this one {alone[0]} alone" if alone else ""),
+        {"df": freedom, "alternative": alternative, "confidence": confidence},
+    )
+
+
 def cluster_bootstrap(
     differences: Any,
     models: Sequence[Any],
@@ -507,7 +580,8 @@ def cluster_bootstrap(
     """Return an interval for the mean difference that holds for other models and data sets too.
 
     Models and data sets are drawn with replacement, each on their own, and a setting counts as
-    often as its model was drawn times its data set (Owen 2007, The pigeonhole bootstrap).
+    often as its model was drawn times its data set (Owen 2007, The pigeonhole bootstrap). Draws
+    from few of them vary too little, so six of each are asked for: with fewer see `two_way_t`.
 
     Parameters
     ----------
@@ -525,20 +599,26 @@ def cluster_bootstrap(
     Returns
     -------
     Test
-        The mean difference and its percentile interval; ``p`` is two-sided.
+        The mean difference and its percentile interval; ``p`` is two-sided, and at least
+        2 / (resamples + 1).
 
     Examples
     --------
     >>> from recos.evaluate.statistics import cluster_bootstrap
-    >>> found = cluster_bootstrap([1, 2, 3, 4], ["x", "x", "y", "y"], ["s", "t", "s", "t"])
-    >>> found.estimate, found.low, found.high
-    (2.5, 1.0, 4.0)
+    >>> models, datasets = [i // 6 for i in range(36)], [i % 6 for i in range(36)]
+    >>> found = cluster_bootstrap([float(m) for m in models], models, datasets)
+    >>> found.low < found.estimate == 2.5 < found.high
+    True
     """
     d = numbers(differences, "differences", least=1)
     rng = np.random.default_rng(seed)
     table = []
     for given, name in ((models, "models"), (datasets, "datasets")):
         known, level = labels(given, name, len(d))
+        if len(known) < _LEVELS:
+            raise ValueError(
+                f"{name}: expected {_LEVELS} or more to draw from, got {len(known)}; use two_way_t"
+            )
         counts = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size=resamples)
         table.append(counts[:, level])
     weights = table[0] * table[1]
@@ -554,8 +634,7 @@ def cluster_bootstrap(
         low,
         high,
         len(d),
-        "models and data sets are independent draws from those one wants to know about; with few "
-        "of them the interval is rough",
+        f"{_DRAWS}; with fewer than twenty of them the interval is somewhat narrow",
         {"resamples": len(means), "confidence": confidence},
     )
 
@@ -589,9 +668,10 @@ def across(
     -------
     dict of str to Test
         ``shapiro``, ``paired_t``, ``wilcoxon``, ``sign``, ``mixed_model``, ``per_model`` and
-        ``per_dataset`` (t-tests of means), ``leave_one_model_out``, ``leave_one_dataset_out`` and
-        ``cluster_bootstrap``. What the settings do not allow is left out. ``paired_t``,
-        ``wilcoxon``, ``sign`` and ``mixed_model`` have ``detail["adjusted_p"]``.
+        ``per_dataset`` (t-tests of means), ``two_way_t``, ``leave_one_model_out``,
+        ``leave_one_dataset_out`` and ``cluster_bootstrap``. What the settings do not allow is left
+        out. ``paired_t``, ``wilcoxon``, ``sign`` and ``mixed_model`` have
+        ``detail["adjusted_p"]``.
 
     Examples
     --------
@@ -615,6 +695,7 @@ def across(
         "mixed_model": lambda: mixed_model(a, b, models, datasets, confidence=confidence),
         "per_model": lambda: paired_t(list(of_models.values()), **options),
         "per_dataset": lambda: paired_t(list(of_datasets.values()), **options),
+        "two_way_t": lambda: two_way_t(d, models, datasets, **options),
         "leave_one_model_out": lambda: leave_one_out(d, models),
         "leave_one_dataset_out": lambda: leave_one_out(d, datasets),
         "cluster_bootstrap": lambda: cluster_bootstrap(
@@ -622,14 +703,19 @@ def across(
         ),
     }
     varied = bool(d.min() < d.max())
+    least = 1e-9 * np.abs(d).max()  # sums of decimals leave errors behind the last digits
+    apart = {by: bool(np.ptp(list(means.values())) > least)
+             for by, means in (("model", of_models), ("dataset", of_datasets))}  # fmt: skip
     possible = {
         "shapiro": varied and len(d) > 2,
         "paired_t": varied,
         "mixed_model": varied,
-        "per_model": len(set(of_models.values())) > 1,
-        "per_dataset": len(set(of_datasets.values())) > 1,
+        "per_model": apart["model"],
+        "per_dataset": apart["dataset"],
+        "two_way_t": any(apart.values()),
         "leave_one_model_out": varied and len(of_models) > 2,
         "leave_one_dataset_out": varied and len(of_datasets) > 2,
+        "cluster_bootstrap": min(len(of_models), len(of_datasets)) >= _LEVELS,
     }
     found = {name: run() for name, run in tests.items() if possible.get(name, True)}
     family = [name for name in _FAMILY if name in found]

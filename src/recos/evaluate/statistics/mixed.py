@@ -98,7 +98,8 @@ def mixed_model(
         high=method["estimate"] + half,
         n=len(y),
         assumes="normal effects and residuals; one gain for all settings, whatever the model and "
-        "the data set, so with every setting in pairs its t is that of the paired t-test",
+        "the data set, so where model x data set (or the only factor) has a variance above 0, its "
+        "t is that of the paired t-test",
         detail={
             "confidence": confidence,
             "variances": dict(zip([*factors, "residual"], fit.variances.tolist(), strict=True)),
@@ -116,10 +117,15 @@ def _factors(models: Sequence[Any], datasets: Sequence[Any], size: int) -> dict[
     setting = np.unique(model * (dataset.max() + 1) + dataset, return_inverse=True)[1]
     kept: dict[str, np.ndarray] = {}
     for name, level in {"model": model, "dataset": dataset, "model x dataset": setting}.items():
-        count = level.max() + 1
-        if count > 1 and all(count != other.max() + 1 for other in kept.values()):
-            kept[name] = np.tile(level, 2)
-    return kept
+        if level.any() and not any(_alike(level, other) for other in kept.values()):
+            kept[name] = level
+    return {name: np.tile(level, 2) for name, level in kept.items()}
+
+
+def _alike(level: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two factors put the same observations together, whatever they call the levels."""
+    together = len(set(zip(level.tolist(), other.tolist(), strict=True)))
+    return bool(together == level.max() + 1 == other.max() + 1)
 
 
 def fit_reml(y: np.ndarray, X: np.ndarray, factors: list[np.ndarray]) -> Fit:
