@@ -1,6 +1,7 @@
 """The report says what the numbers say, fetches nothing, and can be read by all."""
 
 import csv
+import io
 import json
 import math
 import os
@@ -10,16 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from recos.evaluate.report import write_report
-from recos.evaluate.report.words import conclusions, points, verdict
+from recos.evaluate.report.terminal import show
+from recos.evaluate.report.words import conclusions, direction, mean_gain, points, verdict
 from recos.evaluate.results import Cell, Comparison, Gain
 
 ENCODERS, TASKS = ("small", "large & <slow>"), ("STS12", "SICK-R", "my_pairs")
 VARIANTS = ("cos", "recos", "center+cos")
 
 
-def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(False, True)):
+def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(False, True),
+         interval=(-0.1, 0.3)):  # fmt: skip
     """Return a comparison with the same gain of a variant in every setting."""
     rng = np.random.default_rng(0)
     cells, sample = [], []
@@ -43,8 +47,9 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
                  "baseline": x.tolist(), "other": (x * 1.01).tolist(), "human": human.tolist()}
             )  # fmt: skip
     curve = np.linspace(-0.1, 0.1, 64)
-    test = {"name": "two-way t-test", "statistic": 0.1, "p": 0.2, "estimate": 0.1, "low": -0.1,
-            "high": 0.3, "n": 6, "assumes": "models and data sets are random draws"}  # fmt: skip
+    test = {"name": "two-way t-test", "statistic": 0.1, "p": 0.2, "estimate": 0.1,
+            "low": interval[0], "high": interval[1], "n": 6,
+            "assumes": "models and data sets are random draws"}  # fmt: skip
     return Comparison(
         settings={
             "variants": list(VARIANTS), "baseline": "cos", "seed": 0, "resamples": 2000,
@@ -87,7 +92,7 @@ def test_points_are_hundredths_with_a_sign_where_asked():
 def test_a_gain_that_is_not_significant_is_called_so():
     none = made(gains=(0.0001, 0.02), significant=(False, False))
     assert "the difference is not significant in any setting" in verdict(none, "recos")
-    assert conclusions(none)[0] == "No variant ranks significantly better than cos here: keep cos."
+    assert conclusions(none)[1] == "No variant ranks significantly better than cos here: keep cos."
 
 
 def test_a_gain_needs_both_the_interval_and_the_adjusted_p():
@@ -100,14 +105,84 @@ def test_a_gain_needs_both_the_interval_and_the_adjusted_p():
 
 
 def test_the_best_variant_and_what_is_cheaper_than_recos_are_named():
-    said = conclusions(made())
-    assert "center+cos has the best mean" in said[0]
-    assert "significantly better in 6 and worse in 0 of 6 settings" in said[0]
-    assert said[-1].startswith("Few rows, so a first look only: STS12 (120), SICK-R (120)")
-    assert said[-2].startswith("Cheaper than recos and higher: center+cos, by 4.99")
-    worse = conclusions(made(gains=(0.05, -0.05), significant=(True, True)))
-    assert worse[0].startswith("recos has the best mean")
-    assert worse[-2] == "Nothing cheaper than recos has a higher mean here."
+    said = conclusions(made(interval=(4, 6)))
+    assert said[0].startswith("Few rows, so a first look and no benchmark: STS12 (120), SICK-R")
+    assert "center+cos has the best mean" in said[1]
+    assert "+5.00 points (+4.00 to +6.00)" in said[1]
+    assert "significantly better in 6 and worse in 0 of 6 settings" in said[1]
+    assert said[-1].startswith("Cheaper than recos and higher: center+cos, by 4.99")
+    worse = conclusions(made(gains=(0.05, -0.05), significant=(True, True), interval=(4, 6)))
+    assert worse[1].startswith("recos has the best mean")
+    assert worse[-1] == "Nothing cheaper than recos has a higher mean here."
+
+
+def test_the_baseline_is_kept_where_the_interval_of_the_mean_holds_zero():
+    said = conclusions(made(interval=(-0.03, 0.27)))
+    assert said[1].startswith("Keep cos: center+cos has the highest mean, but not for certain")
+    assert "+5.00 points (−0.03 to +0.27)" in said[1]
+
+
+def test_of_equal_means_the_simpler_variant_is_named():
+    same = made(gains=(0.05, 0.050001), significant=(True, True), interval=(4, 6))
+    assert conclusions(same)[1].startswith("center+cos has the best mean")  # recos sorts
+    assert "Cheaper than recos and as high: center+cos." in conclusions(same)
+    none = made(gains=(0.000001, -0.01), significant=(True, True), interval=(4, 6))
+    assert conclusions(none)[1].startswith("Keep cos: no variant has a higher mean")
+
+
+def test_two_tasks_have_no_interval_across_settings():
+    few = made(tasks=TASKS[:2], interval=(4, 6))
+    assert np.isnan(mean_gain(few, "recos")[1:]).all()
+    assert mean_gain(made(interval=(4, 6)), "recos")[1:] == (0.04, 0.06)
+    assert direction(few, "center+cos") == 1  # all settings agree
+    assert direction(few, "recos") == 0
+
+
+def test_different_measures_have_no_mean_in_common(tmp_path):
+    mixed = made(interval=(4, 6))
+    mixed.tasks[2]["measure"] = "nDCG@10"
+    said = conclusions(mixed)
+    assert {text.partition(":")[0] for text in said[1:]} == {"Spearman", "nDCG@10"}
+    write_report(mixed, tmp_path)
+    with Console(file=io.StringIO(), width=100) as console:
+        show(mixed, console)
+    assert "nDCG@10 × 100" in console.file.getvalue()
+    assert "| mean |" not in (tmp_path / "results.md").read_text("utf-8")
+    assert "Avg." not in (tmp_path / "results.tex").read_text("utf-8")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert ">mean<" not in page
+    assert "There is no mean over different measures" in page
+
+
+def test_tests_across_settings_say_what_they_estimate(tmp_path):
+    comparison = made()
+    test = comparison.across["recos"]["two_way_t"]
+    comparison.across["recos"] |= {
+        "per_dataset": dict(test),  # the same again, as with one encoder
+        "leave_one_dataset_out": test | {"name": "leave one out", "low": 0.05, "high": 0.15},
+        "sign": test | {"name": "sign test", "estimate": 0.5, "p": 0.9},
+    }
+    page = write_report(comparison, tmp_path)[0].read_text("utf-8")
+    assert "per dataset" not in page
+    assert "mean gains without one: from 0.05 to 0.15; the largest p and its t" in page
+    assert page.count("0.05 to 0.15") == 1
+    assert "share of settings with a gain, from 0 to 1" in page
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_terminal_shows_every_mean_and_task(width):
+    many = made(tasks=[f"task-{i}" for i in range(9)])
+    with Console(file=io.StringIO(), width=width) as console:
+        show(many, console)
+    lines = [line.strip() for line in console.file.getvalue().splitlines()]
+    for encoder in ENCODERS:
+        scores = [many.cell(encoder, task, "recos").score for task in many.task_names]
+        shown = " ".join(" ".join(line.split()[1:]) for line in lines if line.startswith("recos"))
+        for score in [float(np.mean(scores)), *scores]:
+            assert points(score) in shown.split()
+    assert (
+        max(map(len, [line for line in lines if line[:5] in ("score", "Spear", "recos")])) <= width
+    )
 
 
 def test_results_come_back_from_their_file(folder):
@@ -125,6 +200,13 @@ def test_other_files_are_no_results(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json: expected results of `recos compare`"):
         Comparison.load(tmp_path / "x.json")
+
+
+def test_vectors_are_no_results_and_are_not_printed(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(500, 8)))
+    with pytest.raises(ValueError, match=r"x\.npy: expected results of `recos compare`") as error:
+        Comparison.load(tmp_path / "x.npy")
+    assert len(str(error.value)) < 300
 
 
 def test_results_of_another_schema_are_refused(folder, tmp_path):

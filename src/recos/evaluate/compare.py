@@ -265,8 +265,8 @@ def _across(comparison: Comparison) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the tests over all settings for each variant, of scores times 100."""
     models = [name for name in comparison.encoder_names for _ in comparison.tasks]
     sets = [name for _ in comparison.encoders for name in comparison.task_names]
-    if len(models) < 3:
-        return {}
+    if len(models) < 3 or len(comparison.by_measure()) > 1:
+        return {}  # a mean over different measures means nothing
     base = 100 * comparison.scores(comparison.baseline).ravel()
     return {
         variant: {

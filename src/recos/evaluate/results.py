@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,19 @@ class Comparison:
         """Return the scores of a variant less those of the baseline, shape (encoders, tasks)."""
         return np.asarray(self.scores(variant) - self.scores(self.baseline))
 
+    def by_measure(self) -> dict[str, Comparison]:
+        """Return a comparison for each measure: means over different measures mean nothing."""
+        kinds = list(dict.fromkeys(str(task["measure"]) for task in self.tasks))
+        if len(kinds) == 1:
+            return {kinds[0]: self}
+        found = {}
+        for kind in kinds:
+            tasks = [task for task in self.tasks if task["measure"] == kind]
+            names = {str(task["name"]) for task in tasks}
+            cells = [cell for cell in self.cells if cell.task in names]
+            found[kind] = replace(self, tasks=tasks, cells=cells, across={})
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """Return what ``results.json`` holds; numbers that are not finite become null."""
         found = plain(asdict(self))
@@ -131,8 +144,8 @@ class Comparison:
             schema = content.pop("schema")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
-                f"{path}: expected results of `recos compare`, got something else ({error!r}); "
-                "name the results.json that it wrote"
+                f"{path}: expected results of `recos compare`, got another kind of file "
+                f"({type(error).__name__}); name the results.json that it wrote"
             ) from error
         if schema != SCHEMA:
             raise ValueError(

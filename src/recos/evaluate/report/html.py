@@ -12,6 +12,7 @@ import numpy as np
 from recos.evaluate.report import charts
 from recos.evaluate.report.words import (
     conclusions,
+    direction,
     interval,
     mean_gain,
     p_text,
@@ -23,6 +24,14 @@ from recos.evaluate.results import Cell, Comparison
 
 # Tests that have a name of others.
 _SEVERAL = {"per_model", "per_dataset", "leave_one_model_out", "leave_one_dataset_out"}
+# What a test estimates, if not the mean gain, and what its statistic is called, if not t.
+_OF = {
+    "shapiro": "are gains normal?",
+    "wilcoxon": "pseudo-median of gains",
+    "sign": "share of settings with a gain, from 0 to 1",
+    "mixed_model": "effect of the variant",
+}
+_LETTERS = {"shapiro": "W", "wilcoxon": "V", "sign": "gains", "cluster_bootstrap": ""}
 SECTIONS = {
     "gains": "Gains",
     "scores": "Scores",
@@ -79,7 +88,7 @@ def _scores(comparison: Comparison) -> str:
         table: list[list[Cell | float]] = []
         for variant in comparison.variants:
             cells = [comparison.cell(encoder, task, variant) for task in comparison.task_names]
-            mean = [float(np.mean([cell.score for cell in cells]))] if len(cells) > 1 else []
+            mean = [float(np.mean([cell.score for cell in cells]))] if "mean" in head else []
             table.append([*cells, *mean])
         numbers = np.round(
             [[x.score if isinstance(x, Cell) else x for x in row] for row in table], 4
@@ -93,7 +102,7 @@ def _scores(comparison: Comparison) -> str:
     what = sorted(set(measures.values()))
     told = f"{_listed(what)}, times 100. The best of each column and encoder is bold."
     if several_measures(comparison):
-        told += " The mean mixes measures: " + _listed(
+        told += " There is no mean over different measures: " + _listed(
             [f"{name} is scored by {measure}" for name, measure in measures.items()], most=20
         )
     return _table(told, head, groups) + _details("Intervals and further measures", _all(comparison))
@@ -107,9 +116,9 @@ def _score(x: Cell | float, best: bool) -> str:
 
 
 def _columns(comparison: Comparison) -> list[str]:
-    """Return the names of the columns: the tasks, and the mean where there are several."""
+    """Return the names of the columns: the tasks, and the mean of several of one measure."""
     names = comparison.task_names
-    return [*names, "mean"] if len(names) > 1 else names
+    return [*names, "mean"] if len(names) > 1 and not several_measures(comparison) else names
 
 
 def _all(comparison: Comparison) -> str:
@@ -138,31 +147,38 @@ def _all(comparison: Comparison) -> str:
 
 def _gains(comparison: Comparison) -> str:
     settings = len(comparison.encoders) * len(comparison.tasks)
-    baseline = comparison.baseline
     told = (
-        f"Points against {baseline}. A filled mark is a significant gain (blue) or loss (orange): "
-        "the 95 % interval holds no 0, and p is under 0.05 after adjustment for all gains of this "
-        "report (Benjamini-Hochberg)."
+        f"Points against {comparison.baseline}. A filled mark is a significant gain (blue) or loss "
+        "(orange): the 95 % interval holds no 0, and p is under 0.05 after adjustment for all "
+        "gains of this report (Benjamini-Hochberg)."
     )
-    overview = [_overview_row(comparison, variant) for variant in comparison.others]
-    where = "in this setting" if settings == 1 else f"mean of {settings} settings"
-    figures = [_figure("All variants", where, charts.forest(
-        overview, f"Gain over {baseline}, {where}",
-        "; ".join(verdict(comparison, name) for name in comparison.others),
-    ))]  # fmt: skip
+    parts = comparison.by_measure()
+    figures = [
+        _overview(part, f"All variants, {measure}" if len(parts) > 1 else "All variants")
+        for measure, part in parts.items()
+    ]
     if settings > 1:
+        told += (
+            " A mean of settings is filled where its interval, which takes encoders and tasks as "
+            "draws from others, holds no 0; fewer than three tasks give none, and it is filled "
+            "where settings that are significant agree."
+        )
         figures += [_per_setting(comparison, variant) for variant in comparison.others]
     note = " Each chart has a scale of its own." if settings > 1 else ""
     return f'<p>{told}{note}</p><div class="cards">{"".join(figures)}</div>{_heat(comparison)}'
 
 
-def _overview_row(comparison: Comparison, variant: str) -> charts.Row:
-    estimate, low, high = mean_gain(comparison, variant)
-    [*gains] = [cell.gain for cell in comparison.cells if cell.variant == variant and cell.gain]
-    known = low > 0 or high < 0
-    return charts.Row(
-        variant, estimate, low, high, gains[0].significant if len(gains) == 1 else known
-    )
+def _overview(comparison: Comparison, title: str) -> str:
+    """Return the chart of the mean gain of every variant."""
+    settings = len(comparison.encoders) * len(comparison.tasks)
+    where = "in this setting" if settings == 1 else f"mean of {settings} settings"
+    rows = [
+        charts.Row(name, *mean_gain(comparison, name), direction(comparison, name) != 0)
+        for name in comparison.others
+    ]
+    told = "; ".join(verdict(comparison, name) for name in comparison.others)
+    chart = charts.forest(rows, f"Gain over {comparison.baseline}, {where}", told)
+    return _figure(title, where, chart)
 
 
 def _per_setting(comparison: Comparison, variant: str) -> str:
@@ -212,14 +228,27 @@ def _warm(x: float, most: float) -> str:
 def _statistics(comparison: Comparison) -> str:
     if not any(comparison.across.values()):
         return ""
-    head = ["test", "statistic", "p", "estimate", "95 % interval", "n", "assumes"]
-    parts = ["<p>Tests over all settings, on differences in points.</p>"]
+    head = ["test", "p", "estimate", "95 % interval", "of", "statistic", "n", "assumes"]
+    parts = [
+        "<p>Tests over all settings. Estimates are in points where nothing else is said; these "
+        "p-values are not adjusted for the number of variants and tests.</p>"
+    ]
     for variant, tests in comparison.across.items():
-        rows = [_test(name, test) for name, test in tests.items()]
+        rows = [_test(name, test) for name, test in _different(tests).items()]
         told = f"{variant} against {comparison.baseline}"
         opened = len(comparison.across) == 1 or variant == "recos"
-        parts.append(_details(told, _table(told, head, [("", rows)], words={6}), opened=opened))
+        parts.append(_details(told, _table(told, head, [("", rows)], words={4, 7}), opened=opened))
     return "".join(parts)
+
+
+def _different(tests: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return tests without those that repeat another, as those of one encoder do."""
+    found: dict[Any, str] = {}
+    for name, test in tests.items():
+        told = [test.get(part) for part in ("statistic", "p", "low")]
+        key = tuple(None if x is None else float(f"{x:.6g}") for x in told)
+        found.setdefault(name if "one_out" in name else key, name)
+    return {name: tests[name] for name in found.values()}
 
 
 def _test(name: str, test: dict[str, Any]) -> list[str]:
@@ -228,13 +257,17 @@ def _test(name: str, test: dict[str, Any]) -> list[str]:
 
     low, high = test.get("low"), test.get("high")
     bounds = "–" if low is None and high is None else f"{number(low)} to {number(high)}"
-    p = test.get("p")
+    p, statistic = test.get("p"), number(test.get("statistic"))
+    of, letter = _OF.get(name, "mean gain"), _LETTERS.get(name, "t")
+    if name.startswith("leave_one"):  # a range of means, and the least sure of its tests
+        of, bounds = f"mean gains without one: from {bounds}; the largest p and its t", "–"
     return [
         _th(str(test["name"]) + (f", {name.replace('_', ' ')}" if name in _SEVERAL else "")),
-        _td(number(test.get("statistic"))),
         _td("–" if p is None else p_text(p)),
         _td(number(test.get("estimate"))),
         _td(bounds),
+        f'<td class="words">{escape(of)}</td>',
+        _td(f"{letter} = {statistic}" if letter else "–"),
         _td(str(test.get("n", ""))),
         f'<td class="words">{escape(str(test.get("assumes", "")))}</td>',
     ]
@@ -265,7 +298,7 @@ def _plot(sample: dict[str, Any]) -> str:
     x, y, human = (np.array(sample[name]) for name in ("baseline", "other", "human"))
     (a, b), where = sample["names"], f"{sample['encoder']}, {sample['task']}"
     moved = f"{b} − {a}"
-    told = f"{len(x)} pairs, the two correlated by {np.corrcoef(x, y)[0, 1]:.4f}"
+    told = f"{len(x)} pairs, the two correlated by {np.corrcoef(x, y)[0, 1]:.4f} (Pearson)"
     most = f"The difference is {np.median(y - x):.4f} in the median"
     both = charts.scatter(x, y, human, (a, b), f"{b} against {a}: {where}", told)
     apart = charts.scatter(x, y - x, human, (a, moved), f"{moved} against {a}: {where}", most)
@@ -311,6 +344,7 @@ def _embeddings(comparison: Comparison) -> str:
 def _measured(comparison: Comparison, encoder: str, variant: str) -> str:
     if comparison.baseline != "cos" or variant not in comparison.others:
         return "–"
+    comparison = comparison.by_measure().get("Spearman", comparison)  # points are those of it
     place = comparison.encoder_names.index(encoder)
     return points(float(comparison.gains(variant)[place].mean()), signed=True)
 
@@ -349,8 +383,10 @@ def _method(comparison: Comparison) -> str:
         "for retrieval. Intervals are bootstraps over pairs or queries, "
         f"{settings.get('resamples')} resamples, seed {settings.get('seed')}.",
         "The gain over the baseline has a bootstrap interval in which both similarities see the "
-        "same resampled pairs, and the p-value of a test that knows how strongly the two are "
-        "correlated. All p-values of the report are adjusted together (Benjamini-Hochberg).",
+        "same resampled pairs (BCa for correlations, percentiles for other measures), and the "
+        "p-value of Williams's test for two correlations with the same scores, or of the bootstrap "
+        "for other measures. The p-values of these gains, one for each variant, encoder and task, "
+        "are adjusted together (Benjamini-Hochberg); those of the tests across settings are not.",
         f"Transforms were fitted on {corpus.get('name', 'no corpus')}"
         + (f", {corpus['texts']} texts; {corpus['left_out']} more occur in the tasks and were "
            "left out." if "texts" in corpus else "."),

@@ -14,6 +14,7 @@ from recos.evaluate.report.words import (
     mean_gain,
     p_text,
     points,
+    several_measures,
     verdict,
 )
 from recos.evaluate.results import Comparison
@@ -45,21 +46,23 @@ def to_csv(comparison: Comparison) -> str:
 def to_markdown(comparison: Comparison) -> str:
     """Return the conclusions, the scores and the gains."""
     parts = ["# Which similarity ranks best?", *(f"- {text}" for text in conclusions(comparison))]
+    mean = [] if several_measures(comparison) else ["mean"]
     for encoder in comparison.encoder_names:
         rows = [
-            [variant, *map(points, row), points(float(np.mean(row)))]
+            [variant, *map(points, row), *(points(float(np.mean(row))) for _ in mean)]
             for variant, row in _rows(comparison, encoder)
         ]
-        parts += [f"## {encoder}", _grid(["score × 100", *comparison.task_names, "mean"], rows)]
-    rows = []
-    for variant in comparison.others:
-        estimate, low, high = mean_gain(comparison, variant)
-        told = interval(low, high, signed=True) if np.isfinite(low) else "–"
-        rows.append(
-            [variant, points(estimate, signed=True), told, *map(str, counts(comparison, variant))]
-        )
-    head = ["variant", "mean gain", "95 % interval", "better", "not significant", "worse"]
-    parts += [f"## Gains over {comparison.baseline}", _grid(head, rows)]
+        parts += [f"## {encoder}", _grid(["score × 100", *comparison.task_names, *mean], rows)]
+    for measure, part in comparison.by_measure().items():
+        rows = []
+        for variant in part.others:
+            estimate, low, high = mean_gain(part, variant)
+            told = interval(low, high, signed=True) if np.isfinite(low) else "–"
+            rows.append(
+                [variant, points(estimate, signed=True), told, *map(str, counts(part, variant))]
+            )
+        head = ["variant", "mean gain", "95 % interval", "better", "not significant", "worse"]
+        parts += [f"## Gains over {comparison.baseline}, {measure}", _grid(head, rows)]
     rows = [
         [cell.encoder, cell.task, cell.variant, points(cell.gain.estimate, signed=True),
          interval(cell.gain.low, cell.gain.high, signed=True), p_text(cell.gain.adjusted)]
@@ -77,10 +80,14 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 def to_latex(comparison: Comparison) -> str:
     """Return a table in the form of the paper's: models, methods, tasks, and the best in bold."""
     tasks = comparison.task_names
-    head = ["Model", "Method", *map(_tex, tasks), "Avg."]
+    mixed = several_measures(comparison)
+    head = ["Model", "Method", *map(_tex, tasks), *([] if mixed else ["Avg."])]
     groups = []
     for encoder in comparison.encoder_names:
-        rows = {v: [*row, float(np.mean(row))] for v, row in _rows(comparison, encoder)}
+        rows = {
+            variant: row if mixed else [*row, float(np.mean(row))]
+            for variant, row in _rows(comparison, encoder)
+        }
         best = np.round(list(rows.values()), 4).max(axis=0)
         lines = []
         for variant, row in rows.items():
@@ -91,11 +98,15 @@ def to_latex(comparison: Comparison) -> str:
             lines.append(" & ".join([_tex(encoder), _tex(variant), *cells]) + r" \\")
         groups.append("\n".join(lines))
     body = "\n\\addlinespace\n".join(groups)
-    caption = " ".join(verdict(comparison, variant) for variant in comparison.others)
+    caption = " ".join(
+        f"{measure}: {verdict(part, variant)}" if mixed else verdict(part, variant)
+        for measure, part in comparison.by_measure().items()
+        for variant in part.others
+    )
     return (
         "% needs \\usepackage{booktabs}\n\\begin{table*}\n\\centering\n\\small\n"
         f"\\caption{{Scores times 100. {_tex(caption)}}}\n"
-        f"\\begin{{tabular}}{{r l {' '.join('c' * (len(tasks) + 1))}}}\n\\toprule\n"
+        f"\\begin{{tabular}}{{r l {' '.join('c' * (len(head) - 2))}}}\n\\toprule\n"
         f"{' & '.join(head)} \\\\\n\\midrule\n{body}\n\\bottomrule\n\\end{{tabular}}\n"
         "\\end{table*}\n"
     )

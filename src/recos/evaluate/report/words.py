@@ -7,8 +7,11 @@ import math
 import numpy as np
 
 from recos.evaluate.results import Comparison
+from recos.evaluate.statistics import two_way_t
+from recos.evaluate.variants import ALIASES
 
 _FEW = 500  # pairs or queries
+_TASKS = 3  # from which on the mean over settings has an interval
 
 
 def points(score: float, *, signed: bool = False) -> str:
@@ -47,73 +50,148 @@ def mean_gain(comparison: Comparison, variant: str) -> tuple[float, float, float
         return gain.estimate, gain.low, gain.high
     test = comparison.across.get(variant, {}).get("two_way_t", {})
     low, high = (test.get(name) for name in ("low", "high"))
-    return (
-        float(gains.mean()),
-        math.nan if low is None else low / 100,
-        math.nan if high is None else high / 100,
-    )
+    if len(comparison.tasks) < _TASKS or low is None or high is None:
+        return float(gains.mean()), math.nan, math.nan
+    return float(gains.mean()), low / 100, high / 100
+
+
+def direction(comparison: Comparison, variant: str) -> int:
+    """Return 1 where a variant is better than the baseline for certain, -1 if worse, else 0.
+
+    That is what the interval of the mean gain says, where it has one; elsewhere settings must
+    agree, and in a single one the gain must be significant.
+    """
+    better, _, worse = counts(comparison, variant)
+    _, low, high = mean_gain(comparison, variant)
+    if comparison.gains(variant).size > 1 and math.isfinite(low):
+        return int(low > 0) - int(high < 0)
+    return int(better > 0 and not worse) - int(worse > 0 and not better)
 
 
 def verdict(comparison: Comparison, variant: str) -> str:
     """Say in one sentence how a variant did against the baseline."""
+    return f"{variant}: {_gained(comparison, variant)} against {comparison.baseline}; " + (
+        f"{_how_often(comparison, variant)}."
+    )
+
+
+def _gained(comparison: Comparison, variant: str) -> str:
+    mean, low, high = mean_gain(comparison, variant)
+    between = f" ({interval(low, high, signed=True)})" if math.isfinite(low) else ""
+    return f"{points(mean, signed=True)} points{between}"
+
+
+def _how_often(comparison: Comparison, variant: str) -> str:
     better, same, worse = counts(comparison, variant)
     total = better + same + worse
-    mean, baseline = points(mean_gain(comparison, variant)[0], signed=True), comparison.baseline
     if same == total:
-        found = "the difference is not significant" + (" in any setting" if total > 1 else "")
-    elif total == 1:
-        found = f"significantly {'better' if better else 'worse'}"
-    else:
-        found = f"significantly better in {better} of {total} settings, worse in {worse}"
-    return f"{variant}: {mean} points against {baseline}; {found}."
+        return "the difference is not significant" + (" in any setting" if total > 1 else "")
+    if total == 1:
+        return f"significantly {'better' if better else 'worse'}"
+    return f"significantly better in {better} and worse in {worse} of {total} settings"
 
 
 def conclusions(comparison: Comparison) -> list[str]:
     """Say which variant ranks best, what recos brings, and what cheaper does better."""
-    means = {name: float(comparison.scores(name).mean()) for name in comparison.variants}
-    baseline, best = comparison.baseline, max(means, key=lambda name: means[name])
     found = []
-    if not any(counts(comparison, name)[0] for name in comparison.others):
-        found.append(
-            f"No variant ranks significantly better than {baseline} here: keep {baseline}."
-        )
-    elif best == baseline:
-        found.append(f"{baseline} has the best mean, {points(means[best])}.")
-    else:
-        better, _, worse = counts(comparison, best)
-        total = comparison.gains(best).size
-        found.append(
-            f"{best} has the best mean, {points(means[best])}, against {points(means[baseline])} "
-            f"of {baseline}; it is significantly better in {better} and worse in {worse} of "
-            f"{total} settings."
-            if total > 1
-            else f"{best} scores best, {points(means[best])} against {points(means[baseline])} of "
-            f"{baseline}; it is {'' if better else 'not '}significantly better."
-        )
-    if len(comparison.encoders) > 1:
-        names = np.array(comparison.variants)
-        table = np.array([comparison.scores(name).mean(axis=1) for name in names])
-        tops = zip(comparison.encoder_names, names[table.argmax(axis=0)], strict=True)
-        found.append(f"Best by encoder: {'; '.join(f'{one}: {name}' for one, name in tops)}.")
-    if "recos" in comparison.others and best != "recos":
-        found.append(verdict(comparison, "recos"))
-    cheap = [name for name in comparison.variants if name.rpartition("+")[2] != "recos"]
-    if "recos" in comparison.variants and cheap:
-        rival = max(cheap, key=lambda name: means[name])
-        ahead = int(np.sum(comparison.scores(rival) > comparison.scores("recos")))
-        lead = means[rival] - means["recos"]
-        total = comparison.gains(rival).size
-        if lead > 0:
-            where = f", higher in {ahead} of {total} settings" if total > 1 else ""
-            found.append(
-                f"Cheaper than recos and higher: {rival}, by {points(lead)} points{where} "
-                "(--baseline recos tests the difference)."
-            )
-        else:
-            found.append("Nothing cheaper than recos has a higher mean here.")
     if small := [f"{x['name']} ({x['rows']})" for x in comparison.tasks if x["rows"] < _FEW]:
-        found.append(f"Few rows, so a first look only: {', '.join(small)}.")
-    return found
+        found.append(f"Few rows, so a first look and no benchmark: {', '.join(small)}.")
+    parts = comparison.by_measure()
+    for measure, part in parts.items():
+        said = [_best(part), *_by_encoder(part), *_of_recos(part)]
+        found += [f"{measure}: {text}" for text in said] if len(parts) > 1 else said
+    return found + _notices(comparison)
+
+
+def _best(comparison: Comparison) -> str:
+    """Say which variant to take: another than the baseline only where it is better for certain."""
+    baseline, means = comparison.baseline, _means(comparison)
+    order = sorted(comparison.variants, key=lambda name: (-means[name], *_effort(name, baseline)))
+    if order[0] == baseline:
+        return f"Keep {baseline}: no variant has a higher mean than its {points(means[baseline])}."
+    if not any(counts(comparison, name)[0] for name in comparison.others):
+        return f"No variant ranks significantly better than {baseline} here: keep {baseline}."
+    sure = [name for name in order if name != baseline and direction(comparison, name) > 0]
+    best = sure[0] if sure else order[0]
+    what = "has the best mean" if best == order[0] else "is better for certain"
+    what = what if comparison.gains(best).size > 1 else "scores best"
+    told = (
+        f"{points(means[best])} against {points(means[baseline])} of {baseline}: "
+        f"{_gained(comparison, best)}; {_how_often(comparison, best)}."
+    )
+    if sure:
+        return f"{best} {what}, {told}"
+    return f"Keep {baseline}: {best} has the highest mean, but not for certain, {told}"
+
+
+def _by_encoder(comparison: Comparison) -> list[str]:
+    if len(comparison.encoders) < 2:
+        return []
+    names = np.array(comparison.variants)
+    table = np.array([comparison.scores(name).mean(axis=1) for name in names])
+    tops = zip(comparison.encoder_names, names[table.argmax(axis=0)], strict=True)
+    return [f"Highest by encoder: {'; '.join(f'{one}: {name}' for one, name in tops)}."]
+
+
+def _of_recos(comparison: Comparison) -> list[str]:
+    """Say how recos did, and what is cheaper, as it sorts nothing, and scores higher."""
+    if "recos" not in comparison.variants:
+        return []
+    found = [verdict(comparison, "recos")] if "recos" in comparison.others else []
+    cheap = [name for name in comparison.variants if not _sorts(name)]
+    if not cheap:
+        return found
+    means = _means(comparison)
+    baseline = comparison.baseline
+    rival = min(cheap, key=lambda name: (-means[name], *_effort(name, baseline)))
+    lead = round(means[rival] - means["recos"], 4)
+    if lead < 0:
+        return [*found, "Nothing cheaper than recos has a higher mean here."]
+    if lead == 0:
+        return [*found, f"Cheaper than recos and as high: {rival}."]
+    return [*found, f"Cheaper than recos and higher: {rival}, by {_lead(comparison, rival)}."]
+
+
+def _lead(comparison: Comparison, rival: str) -> str:
+    """Say by how much a variant is ahead of recos, and whether that is certain."""
+    apart = comparison.scores(rival) - comparison.scores("recos")
+    told = f"{points(float(apart.mean()))} points"
+    if apart.size == 1:
+        return f"{told} (--baseline recos tests the difference)"
+    where = f"higher in {int((apart > 0).sum())} of {apart.size} settings"
+    if len(comparison.tasks) < _TASKS:
+        return f"{told}, {where} (--baseline recos tests the difference)"
+    sets, models = np.meshgrid(comparison.task_names, comparison.encoder_names)
+    try:
+        test = two_way_t(apart.ravel(), models.ravel().tolist(), sets.ravel().tolist())
+    except ValueError:  # all differ by the same
+        return f"{told}, {where}"
+    assert test.low is not None
+    assert test.high is not None
+    certain = "" if test.low > 0 else ", so not for certain"
+    return f"{told} ({interval(test.low, test.high, signed=True)}), {where}{certain}"
+
+
+def _notices(comparison: Comparison) -> list[str]:
+    """Say what was left out, and what learnt from too little."""
+    notices: list[str] = list(comparison.settings.get("notices") or ())
+    return notices
+
+
+def _means(comparison: Comparison) -> dict[str, float]:
+    """Return the mean scores, rounded as they are shown, so that equal ones are equal."""
+    return {name: round(float(comparison.scores(name).mean()), 4) for name in comparison.variants}
+
+
+def _effort(name: str, baseline: str) -> tuple[bool, bool, int]:
+    """Return what orders variants of equal means: the baseline first, then the cheaper ones."""
+    return name != baseline, _sorts(name), ALIASES.get(name, name).count("+")
+
+
+def _sorts(name: str) -> bool:
+    """Whether a variant sorts each vector, which is what makes recos dearer than the cosine."""
+    steps = ALIASES.get(name, name).split("+")
+    return steps[-1] == "recos" or "rank" in steps
 
 
 def several_measures(comparison: Comparison) -> bool:
