@@ -455,4 +455,5 @@ def test_diagnose_says_what_the_library_says(folder, vectors):
 def test_diagnose_names_a_row_that_is_not_finite(folder, vectors):
     vectors[123, 4] = np.nan
     np.save("bad.npy", vectors)
-    assert "got NaN or infinity in row 123" in failed("diagnose", "bad.npy")
+    told = failed("diagnose", "bad.npy")
+    assert "bad.npy: expected finite numbers, got NaN or infinity in row 123" in told

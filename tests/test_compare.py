@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from recos.evaluate.compare import compare
 from recos.evaluate.encoders import default_encoder
 from recos.evaluate.measures import average_precision
+from recos.evaluate.report.words import conclusions
 from recos.evaluate.results import Comparison
 from recos.evaluate.scoring import texts_of
 from recos.evaluate.tasks import Pairs, Retrieval, default_task
@@ -211,15 +212,17 @@ def test_transforms_never_learn_from_the_pairs_of_a_task(made, tmp_path):
         compare([encode], [task], corpus=path, variants=["cos", "center+cos"], **FAST)
         for path in (corpus, mixed)
     )
-    assert other.settings["corpus"] == {"name": "mixed.txt", "texts": 200, "left_out": 300}
+    corpus = other.settings["corpus"]
+    assert corpus == {"name": "mixed.txt", "texts": 200, "left_out": 300} | {
+        "checksum": clean.settings["corpus"]["checksum"]
+    }
     assert clean.scores("center+cos") == other.scores("center+cos")
 
 
 def test_the_default_corpus_is_named_and_not_the_pairs(monkeypatch, tmp_path):
     found = compare(variants=["cos", "center+cos"], **FAST)
-    assert found.settings["corpus"] == {
-        "name": "the corpus of the package", "texts": 190, "left_out": 0,
-    }  # fmt: skip
+    corpus = found.settings["corpus"]
+    assert (corpus["name"], corpus["left_out"]) == ("the corpus of the package", 0)
     (tmp_path / "sts").mkdir()
     lines = ["subset\tscore\tsentence1\tsentence2"]
     lines += [f"x\t{i}\tA sentence of {i} words.\tAnother of {i}." for i in range(5)]
@@ -273,12 +276,78 @@ def test_what_cannot_be_compared_is_said(options, told):
         compare(**(FAST | options))
 
 
+def test_vectors_that_nothing_can_be_learnt_from_are_compared_by_what_learns_nothing(
+    made, tmp_path
+):
+    task, _, table, _ = made
+    np.save(tmp_path / "mine.npy", table[:600])
+    found = compare([tmp_path / "mine.npy"], [task], **FAST)
+    assert found.variants == ["cos", "recos", "decos"]
+    assert conclusions(found)[-1].startswith("Left out: center+cos, center+recos, standardize+cos")
+    with pytest.raises(ValueError, match="expected rows of texts that no task holds, for center"):
+        compare([tmp_path / "mine.npy"], [task], variants=["cos", "center+cos"], **FAST)
+
+
+def test_what_is_wrong_with_vectors_is_told_before_what_they_lack(made, tmp_path):
+    task, _, table, _ = made
+    path = tmp_path / "mine.npy"
+    np.save(path, table[:599])
+    with pytest.raises(ValueError, match=r"mine\.npy: expected 600 rows, one for each text"):
+        compare([path], [task], **FAST)
+    bad = table[:600].copy()
+    bad[[7, 9], 3] = np.nan
+    np.save(path, bad)
+    told = r"mine\.npy: expected finite numbers, got NaN or infinity in 2 rows, the first row 7$"
+    with pytest.raises(ValueError, match=told):
+        compare([path], [task], **FAST)
+    path.with_suffix(".txt").write_text("".join(f"text {i}\n" for i in range(600)))
+    with pytest.raises(ValueError, match=r"the first row 7, the text 'text 7'$"):
+        compare([path], [task], **FAST)
+    np.save(path, np.ones_like(bad))
+    with pytest.raises(ValueError, match="made: expected similarities that differ"):
+        compare([path], [task], **FAST)
+
+
+def test_transforms_may_learn_from_documents_but_not_from_queries(rng):
+    table = rng.normal(size=(200, 4)).astype(np.float32)
+    documents = {f"d{i}": f"text {i}" for i in range(150)}
+    queries = {f"q{i}": f"text {i}" for i in range(140, 160)}  # some are documents too
+    task = Retrieval("found", queries, documents, {f"q{i}": {f"d{i}": 1} for i in range(140, 150)})
+    found = compare([vectors_of(table)], [task], variants=["cos", "center+cos"], **FAST)
+    corpus = found.settings["corpus"]
+    assert (corpus["name"], corpus["texts"]) == ("the documents searched", 140)
+
+
+def test_whitening_from_few_rows_is_flagged(made, tmp_path):
+    task, encode, _, _ = made
+    corpus = corpus_of(tmp_path / "few.txt", 50)
+    found = compare([encode], [task], corpus=corpus, variants=["cos", "whiten+cos"], **FAST)
+    assert "whiten+cos with encode: learnt from 50 rows, fewer than three" in conclusions(found)[-1]
+    assert not found_in(made, variants=["cos", "whiten+cos"]).settings["notices"]
+
+
+def test_the_results_say_what_they_were_made_of(made, monkeypatch):
+    monkeypatch.setenv("RECOS_MODELS", "models")
+    found = found_in(made, variants=["cos", "recos"]).to_json()
+    assert found["encoders"][0]["identity"] == f"function encode {made[1].cache_key}"
+    assert len(found["settings"]["corpus"]["checksum"]) == 64
+    assert {"numpy", "scipy"} <= set(found["made"]["versions"])
+    assert found["made"]["folders"] == {"RECOS_MODELS": "models"}
+
+
+def test_names_of_variants_may_have_spaces_capitals_and_numbers():
+    names = [variant.name for variant in find_variants([" RECOS", "Center+cos ", "removetop2+cos"])]
+    assert names == ["recos", "center+cos", "removetop2+cos"]
+    with pytest.raises(ValueError, match=r"variants: expected one of .* got 'removetop0\+cos'"):
+        find_variants("removetop0+cos")
+
+
 def test_ready_vectors_learn_from_their_other_rows(made, tmp_path):
     task, encode, table, corpus = made
     texts = [*task.first, *task.second, *corpus.read_text().splitlines()]
     np.save(tmp_path / "ready.npy", encode(texts))
     options = FAST | {"tasks": [task], "variants": ["cos", "center+cos"]}
-    with pytest.raises(ValueError, match=r"for center\+cos to learn from, found none; add some"):
+    with pytest.raises(ValueError, match=r"expected 600 rows, one for each text, got 800; put"):
         compare(tmp_path / "ready.npy", **options)
     np.save(tmp_path / "few.npy", table[:600])
     few = compare(tmp_path / "few.npy", **(options | {"variants": ["cos", "pearson"]}))

@@ -415,3 +415,23 @@ def test_real_glove_vectors_in_the_word2vec_format(tmp_path):
     rows = found.encode(["The king spoke.", "A queen talks.", "Two bicycles."])
     scores = recos.pairwise(rows[:1], rows[1:], metric="cos")[0]
     assert scores[0] > scores[1] + 0.1
+
+
+def test_an_encoder_keeps_the_name_that_was_given(tmp_path, monkeypatch):
+    pytest.importorskip("gensim")
+    (tmp_path / "store").mkdir()
+    text = "3 2\none 1 0\ntwo 0 1\nthree 1 1\n"
+    (tmp_path / "store" / "blob").write_text(text)
+    (tmp_path / "words.vec").symlink_to(tmp_path / "store" / "blob")
+    monkeypatch.setenv("RECOS_MODELS", str(tmp_path))
+    assert find_encoder("words.vec").name == "words.vec"
+
+
+def test_a_device_that_is_not_there_is_named(save):
+    import torch
+
+    folder, *_ = save("BERT")
+    for device in ("nosuch", *(() if torch.cuda.is_available() else ("cuda",))):
+        told = f"^device: expected one that PyTorch has here, such as cpu, got '{device}'"
+        with pytest.raises(ValueError, match=told):
+            find_encoder(folder, device=device)

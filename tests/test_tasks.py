@@ -183,6 +183,15 @@ def test_missing_parts_of_retrieval_are_named(beir):
         load_tasks(beir)
 
 
+def test_ids_and_columns_that_come_twice_are_named(beir, tmp_path):
+    (beir / "corpus.jsonl").write_text('{"_id": 1, "text": "a"}\n{"_id": "1", "text": "b"}\n')
+    with pytest.raises(ValueError, match=r"corpus\.jsonl, line 2: expected an _id for each text"):
+        load_tasks(beir)
+    (tmp_path / "x.tsv").write_text("sentence1\tsentence2\tscore\tscore\n" + "a\tb\t1\t2\n" * 4)
+    with pytest.raises(ValueError, match=r"x\.tsv, line 1: .* different names, got 'score' twice"):
+        load_tasks(tmp_path / "x.tsv")
+
+
 def test_the_seven_sets_are_the_ones_that_were_checked(data):
     tasks = load_tasks("sts")
     assert [task.name for task in tasks] == list(KNOWN)

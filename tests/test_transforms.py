@@ -196,6 +196,11 @@ def test_they_are_found_by_name(name):
     assert type(find_transform(name)) is TRANSFORMS[name]
 
 
+def test_the_number_of_directions_to_remove_may_be_named():
+    assert find_transform("removetop3").k == 3
+    assert [step.get_params() for step in find_transform("center+removetop2").steps][1] == {"k": 2}
+
+
 def test_bad_input_is_refused(rng):
     X = skewed(rng)
     bad = X.copy()

@@ -15,6 +15,7 @@ Sums are made in float64, and what comes in as float32 goes out as float32.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -452,7 +453,7 @@ def find_transform(name: str | Transform, /, **params: Any) -> Transform:
     ----------
     name : str or Transform
         ``center``, ``standardize``, ``removetop``, ``whiten``, ``rowcenter`` or ``rank``, or
-        several with ``+`` between them, first to last.
+        several with ``+`` between them, first to last; ``removetop2`` removes two directions.
     **params
         Arguments of a single transform, such as ``k=2``.
 
@@ -470,11 +471,19 @@ def find_transform(name: str | Transform, /, **params: Any) -> Transform:
         return name
     names = str(name).split("+")
     for one in names:
-        if one not in TRANSFORMS:
+        if not is_transform(one):
             raise ValueError(f"transform: expected one of {', '.join(TRANSFORMS)}, got {one!r}")
     if len(names) > 1:
-        return Chain([TRANSFORMS[one]() for one in names])
+        return Chain([find_transform(one) for one in names])
+    if names[0] not in TRANSFORMS:
+        params = {"k": int(names[0].removeprefix("removetop"))} | params
+        return RemoveTop(**params)
     return TRANSFORMS[names[0]](**params)
+
+
+def is_transform(name: str) -> bool:
+    """Whether one transform is called so, perhaps with the number of directions to remove."""
+    return name in TRANSFORMS or re.fullmatch(r"removetop[1-9]\d*", name) is not None
 
 
 def unfitted(transform: str | Transform) -> Transform:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -217,7 +218,10 @@ def diagnose_vectors(
     as_json: AsJson = False,
 ) -> None:
     """Say what recos and cheap transforms will change on these vectors."""
-    found = recos.diagnose(open_vectors(vectors, column=column).whole()[1])
+    try:
+        found = recos.diagnose(open_vectors(vectors, column=column).whole()[1])
+    except ValueError as error:
+        raise ValueError(re.sub("^X:", f"{vectors}:", str(error))) from error
     matched = None if cosine is None else found.recos_threshold(cosine)
     if as_json:
         threshold = {} if matched is None else {"cosine": cosine, "recos_threshold": matched}

@@ -92,7 +92,7 @@ def write_again(
 
 def _split(tasks: str) -> list[str]:
     """Return names that commas separate; a path that has a comma stays whole."""
-    return [tasks] if Path(tasks).exists() else tasks.split(",")
+    return [tasks] if Path(tasks).exists() else [name.strip() for name in tasks.split(",")]
 
 
 def _deliver(comparison: Comparison, files: list[Path], as_json: bool, quiet: bool) -> None:

@@ -44,6 +44,7 @@ class SentenceTransformerEncoder:
         offline: bool = False,
     ) -> None:
         library = load("sentence_transformers", "encoders")
+        _check_device(device)
         self.name = name
         self.model = library.SentenceTransformer(source, device=device, local_files_only=offline)
         modes = [str(part.pooling_mode) for part in self.model if hasattr(part, "pooling_mode")]
@@ -59,6 +60,19 @@ class SentenceTransformerEncoder:
         """Return one row for each text, float32, shape (n, d)."""
         rows = self.model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(rows, np.float32)
+
+
+def _check_device(device: str | None) -> None:
+    """Raise an error where PyTorch has no such device."""
+    if device is None:
+        return
+    try:
+        load("torch", "encoders").empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where it was built without CUDA
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"device: expected one that PyTorch has here, such as cpu, got {device!r} ({reason})"
+        ) from error
 
 
 def _hash_of_model(model: Any) -> str:

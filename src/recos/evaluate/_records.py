@@ -51,12 +51,19 @@ def _separated(
             header = [cell.strip().lower() for cell in cells]
             names = header if known & set(header) else list(columns)
             if names is header:
+                _check_header(place, header)
                 continue
         if len(cells) != len(names):
             raise ValueError(
                 f"{place}: expected {len(names)} columns ({', '.join(names)}), got {len(cells)}"
             )
         yield place, dict(zip(names, cells, strict=True))
+
+
+def _check_header(place: Place, header: list[str]) -> None:
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise ValueError(f"{place}: expected columns of different names, got {twice[0]!r} twice")
 
 
 def _cells(path: Path) -> Iterator[tuple[Place, list[str]]]:

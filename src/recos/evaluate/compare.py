@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,9 @@ from recos.evaluate.variants import ALIASES, Transformed, Variant, find_variants
 
 _POINTS = 40_000  # of all scatter plots together, and at most this many of each
 _POINTS_EACH = 800
+# Whose versions the results name, where they were loaded.
+_LIBRARIES = ("numpy", "scipy", "torch", "transformers", "sentence_transformers", "model2vec",
+              "gensim")  # fmt: skip
 
 
 class Corpus(NamedTuple):
@@ -69,8 +73,8 @@ def compare(
         The variant that the others are compared with.
     corpus : path, optional
         A text file, one text a line, that transforms learn from. By default the training sentences
-        of STS-B where ``RECOS_DATA`` has them, else sentences of the package; texts that the tasks
-        hold are left out.
+        of STS-B where ``RECOS_DATA`` has them, else sentences of the package; where all tasks are
+        retrieval, their documents. Texts of pairs and queries are left out.
     device : str, optional
         Where encoders run, such as ``"cuda"``.
     out : path, optional
@@ -98,7 +102,7 @@ def compare(
     """
     if resume and out is None:
         raise ValueError("resume: expected out, the folder of the earlier run, got None")
-    chosen = find_variants(variants)
+    chosen, baseline = find_variants(variants), baseline.strip().lower()
     if baseline not in [variant.name for variant in chosen]:
         chosen = [*find_variants([baseline]), *chosen]
     if len(chosen) < 2:
@@ -109,6 +113,14 @@ def compare(
     models = [default_encoder() if one is None else find_encoder(one, device=device)
               for one in _listed(encoders)]  # fmt: skip
     _check_names([model.name for model in models], "encoders")
+    for model in models:
+        if isinstance(model, ReadyVectors):
+            for task in read:
+                embed(model, texts_of(task))  # what is wrong with them is told first
+    notices: list[str] = []
+    if variants in ("default", ["default"]):
+        plan, notices = _without_learning(plan, models, learnt, read)
+        chosen = list(plan.variants)
     cells: list[Cell] = []
     sample: list[dict[str, Any]] = []
     described = []
@@ -117,7 +129,7 @@ def compare(
     for model in models:
         rows, source = _learnt_by(model, learnt, read, chosen, kept.embeddings, progress)
         transformed = Transformed(rows)
-        described.append(_describe(model, rows, source))
+        notices += _notices(model, rows, chosen)
         for task in read:
             key = _key(model, task, plan, rows)
             found = kept.read(key)
@@ -127,13 +139,20 @@ def compare(
             cells += found[0]
             sample += found[1]
             steps.advance()
+        described.append(_describe(model, rows, source))
     settings = {
         "variants": [variant.name for variant in chosen],
         "baseline": baseline,
         "seed": seed,
         "resamples": resamples,
         "confidence": 0.95,
-        "corpus": {"name": learnt.name, "texts": len(learnt.texts), "left_out": learnt.left_out},
+        "corpus": {
+            "name": learnt.name,
+            "texts": len(learnt.texts),
+            "left_out": learnt.left_out,
+            "checksum": hashlib.sha256("\n".join(learnt.texts).encode()).hexdigest(),
+        },
+        "notices": notices,
         "aliases": {v.name: ALIASES[v.name] for v in chosen if v.name in ALIASES},
         "device": device,
     }
@@ -174,12 +193,15 @@ def _check_names(names: Sequence[str], what: str) -> None:
 
 
 def _corpus(given: str | Path | None, tasks: Sequence[Task]) -> Corpus:
-    """Return the texts to learn from, without those that the tasks hold."""
+    """Return the texts to learn from, without those of pairs and queries."""
     if given is not None:
         path = Path(given)
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected a text file, one text a line, found none")
         name, texts = path.name, path.read_text(encoding="utf-8").splitlines()
+    elif all(isinstance(task, Retrieval) for task in tasks):
+        name = "the documents searched"
+        texts = [text for task in tasks for text in texts_of(task)]
     elif (path := Path(os.environ.get("RECOS_DATA", ""), "sts", "stsb-train.tsv")).is_file():
         name = "the training sentences of STS-B"
         texts = texts_of(load_tasks([path])[0])
@@ -188,7 +210,7 @@ def _corpus(given: str | Path | None, tasks: Sequence[Task]) -> Corpus:
         packaged = resources.files("recos.evaluate").joinpath("data", "sentences.txt")
         texts = packaged.read_text(encoding="utf-8").splitlines()
     different = dict.fromkeys(text for text in texts if text.strip())
-    tested = {text for task in tasks for text in texts_of(task)}
+    tested = _tested(tasks)
     kept = [text for text in different if text not in tested]
     if len(kept) < 2:
         raise ValueError(
@@ -196,6 +218,56 @@ def _corpus(given: str | Path | None, tasks: Sequence[Task]) -> Corpus:
             "a file of other texts such as those to be compared"
         )
     return Corpus(name, kept, len(different) - len(kept))
+
+
+def _tested(tasks: Sequence[Task]) -> set[str]:
+    """Return the texts that nothing may learn from. Documents are known before any query."""
+    return {
+        text
+        for task in tasks
+        for text in (task.queries.values() if isinstance(task, Retrieval) else texts_of(task))
+    }
+
+
+def _own_texts(model: ReadyVectors, tasks: Sequence[Task]) -> list[str]:
+    """Return the texts of rows that transforms may learn from."""
+    tested = _tested(tasks)
+    return [text for text in model.place or () if text not in tested]
+
+
+def _holds(model: ReadyVectors, corpus: Corpus) -> bool:
+    place = model.place
+    return place is not None and all(text in place for text in corpus.texts)
+
+
+def _without_learning(
+    plan: Plan, models: Sequence[Encoder], corpus: Corpus, tasks: Sequence[Task]
+) -> tuple[Plan, list[str]]:
+    """Return the plan without variants that some embeddings hold nothing for to learn from."""
+    lacking = [
+        model.path.name for model in models if isinstance(model, ReadyVectors)
+        and not _holds(model, corpus) and len(_own_texts(model, tasks)) < 2
+    ]  # fmt: skip
+    learning = [v.name for v in plan.variants if v.needs_corpus and v.name != plan.baseline]
+    if not lacking or not learning:
+        return plan, []
+    rest = [variant for variant in plan.variants if variant.name not in learning]
+    notice = (
+        f"Left out: {', '.join(learning)}, as {lacking[0]} has no rows to learn from; add rows of "
+        f"other texts, with all texts in {Path(lacking[0]).stem}.txt beside it."
+    )
+    return plan._replace(variants=rest), [notice]
+
+
+def _notices(model: Encoder, rows: np.ndarray | None, variants: Sequence[Variant]) -> list[str]:
+    """Say where whitening learns from too few rows to be judged by its score."""
+    names = [v.name for v in variants if "whiten" in ALIASES.get(v.name, v.name).split("+")]
+    if rows is None or not names or len(rows) >= 3 * rows.shape[1]:
+        return []
+    return [
+        f"{', '.join(names)} with {model.name}: learnt from {len(rows)} rows, fewer than three for "
+        f"each of {rows.shape[1]} components, so its score says little; give a larger --corpus."
+    ]
 
 
 def _learnt_by(
@@ -210,11 +282,9 @@ def _learnt_by(
 
     Embeddings that are there already may lack those of the corpus: then it is their other rows.
     """
-    place = model.place if isinstance(model, ReadyVectors) else None
-    if not isinstance(model, ReadyVectors) or (place and all(x in place for x in corpus.texts)):
+    if not isinstance(model, ReadyVectors) or _holds(model, corpus):
         return embed(model, corpus.texts, cache=cache, progress=progress), None
-    tested = {text for task in tasks for text in texts_of(task)}
-    own = [text for text in place or () if text not in tested]
+    own = _own_texts(model, tasks)
     if len(own) > 1:
         return model.encode(own), f"{len(own):,} rows of {model.path.name} that no task holds"
     learning = [variant.name for variant in variants if variant.needs_corpus]
@@ -294,6 +364,7 @@ def _describe(model: Encoder, rows: np.ndarray | None, source: str | None) -> di
     low, middle, high = np.round(np.quantile(profiles[:, places], [0.05, 0.5, 0.95], axis=0), 5)
     return {
         "name": model.name,
+        "identity": model.identity,
         "facts": {"dimension": rows.shape[1], **model.facts, "transforms learn from": source},
         "profile": {"low": low.tolist(), "middle": middle.tolist(), "high": high.tolist()},
         "diagnosis": diagnose(rows).to_dict(),
@@ -325,9 +396,12 @@ def _made(encoders: Any, tasks: Any, corpus: Any, settings: dict[str, Any]) -> d
         "date": time.strftime("%Y-%m-%d"),
         "command": shlex.join(words),
         "recos": recos.__version__,
-        "numpy": np.__version__,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
+        "versions": {name: version(name) for name in _LIBRARIES if name in sys.modules},
+        "folders": {
+            name: os.environ[name] for name in ("RECOS_DATA", "RECOS_MODELS") if name in os.environ
+        },
     }
 
 

@@ -128,7 +128,8 @@ def find_encoder(
     if not path.exists():
         path = _in_models_folder(path.name) or path
     if path.exists():
-        return _load_path(path, path.resolve().name, {}, device)
+        return _load_path(path, path.name if path.name not in ("", "..") else path.resolve().name,
+                          {}, device)  # fmt: skip
     if name.startswith((".", "/", "~")) or name.endswith((*ready.SUFFIXES, *_WORD_FILES)):
         raise FileNotFoundError(f"{name}: expected a file or folder, found none; check the path")
     return _load_from_hub(name, name, {}, device)

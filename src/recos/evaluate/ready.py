@@ -55,6 +55,13 @@ class ReadyVectors:
             raise ValueError(
                 f"{path}: expected a text for each of {len(rows)} rows, got {len(texts)}"
             )
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            text = f", the text {texts[bad[0]][:200]!r}" if texts is not None else ""
+            raise ValueError(
+                f"{path}: expected finite numbers, got NaN or infinity in {len(bad)} rows, the "
+                f"first row {bad[0]}{text}"
+            )
         self.path, self.rows, self.name = path, rows, path.stem
         self.place = None if texts is None else {text: row for row, text in enumerate(texts)}
         own = json.dumps([file_hash(path), texts])  # the same rows may get other texts beside them

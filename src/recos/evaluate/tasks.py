@@ -317,6 +317,8 @@ def _texts(path: Path) -> dict[str, str]:
             raise ValueError(
                 f"{place}: expected _id and text, got {', '.join(record) or 'nothing'}"
             )
+        if str(record["_id"]) in texts:
+            raise ValueError(f"{place}: expected an _id for each text, got {record['_id']!r} again")
         texts[str(record["_id"])] = f"{record.get('title') or ''} {record['text']}".strip()
     return texts
 

@@ -11,7 +11,7 @@ from recos._blocks import spans
 from recos.metrics import METRICS
 from recos.pairs import paired
 from recos.search import topk
-from recos.transforms import TRANSFORMS, Transform, find_transform
+from recos.transforms import TRANSFORMS, Transform, find_transform, is_transform
 
 ALIASES = {
     "recor": "rowcenter+recos",
@@ -103,6 +103,7 @@ def find_variants(names: str | Iterable[str]) -> list[Variant]:
      Variant(name='pearson', chain='rowcenter', metric='cos')]
     """
     names = [names] if isinstance(names, str) else names
+    names = [name.strip().lower() for name in names]
     flat = [one for name in names for one in SETS.get(name, (name,))]
     return [_find(name) for name in dict.fromkeys(flat)]
 
@@ -110,12 +111,12 @@ def find_variants(names: str | Iterable[str]) -> list[Variant]:
 def _find(name: str) -> Variant:
     chain, _, metric = ALIASES.get(name, name).rpartition("+")
     metrics = (*METRICS, *_OTHERS)
-    unknown = [step for step in chain.split("+") if chain and step not in TRANSFORMS]
+    unknown = [step for step in chain.split("+") if chain and not is_transform(step)]
     if metric not in metrics or unknown:
         raise ValueError(
             f"variants: expected one of {', '.join(metrics)}, perhaps behind transforms "
-            f"({', '.join(TRANSFORMS)}) as in center+cos, or {', '.join([*ALIASES, *SETS])}, got "
-            f"{name!r}"
+            f"({', '.join(TRANSFORMS)}, removetop2) as in center+cos, or "
+            f"{', '.join([*ALIASES, *SETS])}, got {name!r}"
         )
     return Variant(name, chain, metric)
 
