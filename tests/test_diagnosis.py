@@ -9,6 +9,7 @@ from scipy import stats
 
 import recos
 from recos import diagnose, paired, pairwise, topk
+from recos._advice import Signs, expect
 
 
 def spread(rng, n=800, d=24):
@@ -55,6 +56,26 @@ def test_each_kind_of_odd_row_is_named(rng):
     assert lists[20] == (0, 0)
     assert max(lists[10]) < 0.05  # its length does not matter
     assert min(lists[30][0], lists[40][0]) > 0.2
+
+
+def test_a_huge_row_is_named_and_changes_nothing_else(rng):
+    X = spread(rng)
+    usual = diagnose(X)
+    X[7] *= 1000
+    found = diagnose(X)
+    assert [(row.row, row.kind) for row in found.odd_rows if row.kind != "hub"] == [(7, "huge")]
+    for name, change in found.expected.items():
+        assert change == pytest.approx(usual.expected[name], abs=0.3)
+    assert "Drop or mend the odd rows first (1 huge): row 7" in found.advice
+
+
+def test_hubs_are_named_and_not_to_be_dropped(rng):
+    X = spread(rng) + 1.5
+    X[5] = X.mean(axis=0) + 0.3 * X[5] - 0.3 * X[5].mean()
+    found = diagnose(X)
+    assert set(found.odd) == {"hub"}
+    assert "Drop or mend" not in found.advice
+    assert re.search(r"Hubs, which may be as they should be: row .*\b5 \(hub;", found.advice)
 
 
 def test_hubs_of_ordinary_size_are_named(rng):
@@ -182,9 +203,27 @@ def test_centring_is_advised_against_where_it_lays_lengths_bare(rng):
 
 
 def test_too_few_rows_to_whiten_are_said(rng):
-    found = diagnose(rng.normal(size=(60, 40)))
+    found = diagnose(rng.normal(size=(110, 40)))
     assert "too few rows" in found.advice
     assert found.expected["whiten+cos"].verdict == "not clear"
+
+
+def test_nothing_is_expected_from_fewer_than_a_hundred_rows(rng):
+    found = diagnose(spread(rng, 60, 4))
+    assert found.expected == {}
+    assert "too few rows here to expect anything" in found.advice
+    assert diagnose(spread(rng, 100, 4)).expected
+
+
+def test_what_may_be_lost_by_recos_is_a_part_of_what_may_be_gained():
+    signs = {"row_share": 0, "top_odds": 0, "alignment": 0, "random_cosine": 0, "evenness": 1,
+             "axis_evenness": 1, "kurtosis": 3, "moved": 0.02, "moved_centred": 0,
+             "enough": True}  # fmt: skip
+    gain, loss = (expect(Signs(**signs, towards=x))["recos"] for x in (0.01, -0.01))
+    assert gain.low == 0
+    assert loss.low > -gain.high / 2
+    assert -gain.points / 2 < loss.points < 0 < loss.high
+    assert (gain.verdict, loss.verdict) == ("helps", "hurts")
 
 
 # --- Input and output -----------------------------------------------------------------------------
@@ -227,6 +266,8 @@ def test_bad_input_is_refused(rng):
     cases = [
         (bad, r"^X: expected finite numbers, got NaN or infinity in row 321"),
         (X[0], r"^X: expected a matrix of shape \(rows, components\), got shape \(24,\)"),
+        (X[:, :1], r"^X: expected rows of at least 2 components, got shape \(800, 1\)"),
+        (X[:0], r"^X: expected at least 3 rows that are neither zero .* got 0 among 0"),
         (X[:2], r"^X: expected at least 3 rows that are neither zero .* got 2 among 2"),
         (np.ones((5, 3)), r"^X: expected at least 3 rows that are neither zero .* got 0 among 5"),
         (np.zeros((5, 3)), r"^X: expected at least 3 rows that are neither zero .* got 0 among 5"),

@@ -22,12 +22,14 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any, NamedTuple
 
+_UNIT = "of Spearman correlation x 100, against the cosine"
 _CORRELATION = 60.0  # points, of which nuisance takes its part
 _OF_ROWS, _OF_TOP = 0.1, 0.03  # how much the nuisance among all pairs counts among related ones
 _REACH = 16.0  # the most that a change of ranking by an angle of 1 gained, in points
 _MOST_UNEVEN = 8.0  # points that whitening gains beyond removing what dominates
 _UNDECIDED = 5e-4  # change of a rank correlation that tells nothing
 _RARE = 9.0  # kurtosis from which on components are rare features
+_MOST = 40.0  # points that any change may gain or lose: none of those measured did more
 
 
 class Signs(NamedTuple):
@@ -71,7 +73,7 @@ def expect(signs: Signs) -> dict[str, Expected]:
     rows, top = rows - hidden, rows + in_top - hidden
     center = _around(rows)
     reach = _reach(signs.moved_centred)
-    return {
+    found = {
         "recos": _of_recos(signs),
         "center+cos": center,
         "center+recos": Expected(rows, center.low - reach, center.high + reach),
@@ -79,6 +81,7 @@ def expect(signs: Signs) -> dict[str, Expected]:
         "standardize+cos": _of_standardizing(signs, rows, top),
         "whiten+cos": _of_whitening(signs, rows, top),
     }
+    return {name: _capped(change) for name, change in found.items()}
 
 
 def is_dominated(signs: Signs) -> bool:
@@ -89,6 +92,10 @@ def is_dominated(signs: Signs) -> bool:
 def has_rare_features(signs: Signs) -> bool:
     """Whether components are mostly as good as zero, as counts of words are."""
     return signs.kurtosis > _RARE
+
+
+def _capped(change: Expected) -> Expected:
+    return Expected(*(min(max(points, -_MOST), _MOST) for points in change))
 
 
 def _taken(odds: float) -> float:
@@ -112,7 +119,8 @@ def _of_recos(signs: Signs) -> Expected:
         return Expected(0.0, -reach, reach)
     if signs.towards > 0:
         return Expected(reach / 2, 0.0, reach)
-    return Expected(-reach / 2, -reach, 0.0)
+    # Losses were far smaller than gains: what recos moves away from is partly noise.
+    return Expected(-reach / 6, -0.4 * reach, reach / 16)
 
 
 def _uneven(signs: Signs) -> float:
@@ -141,13 +149,17 @@ def _of_standardizing(signs: Signs, rows: float, top: float) -> Expected:
 def advise(facts: Mapping[str, Any], signs: Signs) -> str:
     """Return in one paragraph what was found and what to do."""
     expected: dict[str, Expected] = facts["expected"]
-    texts = [
-        _text_of_crowding(facts, signs),
-        _text_of_recos(facts, expected["recos"]),
-        _text_of_centring(facts, expected["center+cos"], expected["removetop+cos"]),
-        _text_of_whitening(signs, expected["whiten+cos"]),
-        _text_of_rows(facts),
-    ]
+    texts = [_text_of_crowding(facts, signs)]
+    if expected:
+        texts += [
+            _text_of_recos(facts, expected["recos"]),
+            _text_of_centring(facts, expected["center+cos"], expected["removetop+cos"]),
+            _text_of_whitening(signs, expected["whiten+cos"]),
+            f"All points are {_UNIT}.",
+        ]
+    else:
+        texts.append("There are too few rows here to expect anything: take 100, better thousands.")
+    texts.append(_text_of_rows(facts))
     return " ".join(text for text in texts if text)
 
 
@@ -203,19 +215,30 @@ def _text_of_whitening(signs: Signs, expected: Expected) -> str:
 def _text_of_rows(facts: Mapping[str, Any]) -> str:
     if not facts["odd_rows"]:
         return ""
-    counts = ", ".join(f"{count} {kind}" for kind, count in facts["odd"].items())
-    named = ", ".join(
+    hubs = [row for row in facts["odd_rows"] if row.kind == "hub"]
+    broken = [row for row in facts["odd_rows"] if row.kind != "hub"]
+    counts = {kind: count for kind, count in facts["odd"].items() if kind != "hub"}
+    texts = []
+    if broken:
+        told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        texts.append(f"Drop or mend the odd rows first ({told}): row {_named(broken)}.")
+    if hubs:
+        texts.append(f"Hubs, which may be as they should be: row {_named(hubs)}.")
+    return " ".join(texts)
+
+
+def _named(rows: list[Any]) -> str:
+    return ", ".join(
         f"{row.row} ({row.kind}; in {row.recos_lists:.0%} of lists by recos, {row.cos_lists:.0%} "
         "by the cosine)"
-        for row in facts["odd_rows"][:5]
+        for row in rows[:5]
     )
-    return f"Look at the odd rows ({counts}) and drop or mend them first: row {named}."
 
 
 def _gains(expected: Expected) -> str:
-    """Return in words what is expected, in points of Spearman correlation x 100."""
+    """Return in words what is expected, in points."""
     points, low, high = expected
-    between = f"between {low:+.1f} and {high:+.1f} points of Spearman correlation x 100"
+    between = f"between {low:+.1f} and {high:+.1f} points"
     if expected.verdict == "little":
         return f"should change little ({between})"
     if expected.verdict == "not clear":

@@ -1,8 +1,9 @@
 """What recos and cheap transforms will change on some embeddings, without any human scores.
 
-All rows are looked at once for those that are zero, tiny or nearly constant: a constant row is
-ordered like every other, so its recos is ±1 with all of them, and it enters their top lists. A
-sample of the others is measured (``_measures``), and rules tell what follows (``_advice``).
+All rows are looked at once for those that are zero, tiny, huge or nearly constant: a constant row
+is ordered like every other, so its recos is ±1 with all of them, and it enters their top lists; a
+huge one draws the mean and every direction to itself. A sample of the others is measured
+(``_measures``), and rules tell what follows (``_advice``).
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ _CORPUS = 50_000  # rows that are searched
 _NUMBERS = 2**20  # that are looked at at a time
 _SHOWN = 20  # odd rows, and hubs, that are named at most
 _CONSTANT, _TINY = 0.1, 1e-6  # spread over size, and size over the median, below which rows are odd
+_HUGE = 30  # size over the median, from which on rows are odd
+_JUDGED = 100  # rows, below which nothing is expected: too few to tell
 
 
 class OddRow(NamedTuple):
-    """A row that is zero, tiny, nearly constant, or in far more top-10 lists than others.
+    """A row that is zero, tiny, huge, nearly constant, or in far more top-10 lists than others.
 
     Attributes
     ----------
     row : int
         Its number.
     kind : str
-        ``zero``, ``near-constant``, ``near-constant and tiny``, ``tiny`` or ``hub``.
+        ``zero``, ``near-constant``, ``near-constant and tiny``, ``tiny``, ``huge`` or ``hub``.
     norm : float
         Its length.
     recos_lists, cos_lists : float
@@ -85,7 +88,8 @@ class Diagnosis:
     odd : dict
         How many there are, by kind.
     expected : dict of Expected
-        For each change, the points that it should gain over the cosine, and a verdict.
+        For each change, the points that it should gain over the cosine, and a verdict; nothing
+        where fewer than 100 rows can be measured.
     advice : str
         All of it in one paragraph.
     """
@@ -178,12 +182,14 @@ def diagnose(X: Any, /, *, memory: str | int = "256MiB", seed: int = 0) -> Diagn
         raise ValueError(
             f"X: expected a matrix of shape (rows, components), got shape {rows.shape}"
         )
+    if rows.shape[1] < 2:
+        raise ValueError(f"X: expected rows of at least 2 components, got shape {rows.shape}")
     norm, spread = _sizes(rows)
-    kinds = _kinds(norm, spread)
+    kinds = _kinds(norm, spread) if len(rows) else np.zeros(0, "<U24")
     odd, usual = np.flatnonzero(kinds != ""), np.flatnonzero(kinds == "")
     if len(usual) < 3:
         raise ValueError(
-            "X: expected at least 3 rows that are neither zero nor tiny nor constant, got "
+            "X: expected at least 3 rows that are neither zero nor tiny nor huge nor constant, got "
             f"{len(usual)} among {len(rows)}"
         )
     room = max(100, budget // (16 * rows.shape[1]))
@@ -196,7 +202,7 @@ def diagnose(X: Any, /, *, memory: str | int = "256MiB", seed: int = 0) -> Diagn
     searched = np.concatenate([usual, odd[:_CORPUS]])
     lists, shares = measure_lists(np.asarray(rows[searched], np.float32), len(usual), rng)
     named, counts = _named(kinds, norm, searched, shares)
-    expected = expect(Signs(**signs))
+    expected = expect(Signs(**signs)) if len(usual) >= _JUDGED else {}
     facts |= (
         of_pairs
         | lists
@@ -233,6 +239,7 @@ def _kinds(norm: np.ndarray, spread: np.ndarray) -> np.ndarray:
     tiny = (norm < _TINY * typical) & (norm > 0)
     kinds = np.where(constant, "near-constant", "").astype("<U24")
     kinds[tiny] = np.where(constant[tiny], "near-constant and tiny", "tiny")
+    kinds[~constant & (norm > _HUGE * typical)] = "huge"
     kinds[norm == 0] = "zero"
     return kinds
 

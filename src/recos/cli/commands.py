@@ -257,7 +257,8 @@ def _print_diagnosis(found: recos.Diagnosis) -> None:
     }
     for name, text in lines.items():
         typer.echo(f"{name:<19}{text}")
-    typer.echo("\nexpected gain over the cosine, in points of Spearman correlation x 100")
+    if found.expected:
+        typer.echo("\nexpected gain over the cosine, in points of Spearman correlation x 100")
     for name, change in found.expected.items():
         between = f"({change.low:+.1f} to {change.high:+.1f})"
         typer.echo(f"{name:<19}{change.points:+5.1f}  {between:<17}  {change.verdict}")
