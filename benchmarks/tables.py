@@ -38,6 +38,7 @@ def advice() -> str:
     changes = ("recos", "center+cos", "removetop+cos", "standardize+cos", "whiten+cos")
     parts, titles = [], {"first": "Rules were made while looking at these", "later": "Made later"}
     titles["last"] = "Made last, after three rules had changed for those above"
+    titles["newest"] = "Made since, after which ranges were widened"
     for made, title in titles.items():
         rows, inside, total = [], 0, 0
         for name, result in results.items():

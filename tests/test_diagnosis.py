@@ -215,11 +215,33 @@ def test_nothing_is_expected_from_fewer_than_a_hundred_rows(rng):
     assert diagnose(spread(rng, 100, 4)).expected
 
 
+def expected(**signs):
+    """Return what is expected of well-spread embeddings whose directions are unequal."""
+    usual = {"row_share": 0.1, "top_odds": 0.3, "alignment": 0, "random_cosine": 0,
+             "evenness": 0.25, "axis_evenness": 1, "kurtosis": 3, "moved": 0, "moved_centred": 0,
+             "towards": 0, "enough": True}  # fmt: skip
+    return expect(Signs(**usual | signs))
+
+
+def test_it_is_not_clear_what_centring_does_where_the_top_direction_is_that_of_the_mean():
+    crowding = {"row_share": 0.5, "top_odds": 1.5, "random_cosine": 0.3}
+    assert expected(**crowding)["center+cos"].verdict == "helps"
+    assert expected(**crowding, alignment=0.8)["center+cos"].verdict == "not clear"
+    assert expected(**crowding, alignment=0.8)["removetop+cos"].verdict == "helps"
+
+
+def test_it_is_not_clear_what_whitening_does_where_directions_are_equally_large():
+    assert expected()["whiten+cos"].verdict == "hurts"
+    assert expected(evenness=0.5)["whiten+cos"].verdict == "not clear"
+
+
+def test_what_is_expected_stays_within_what_is_possible():
+    most = expected(row_share=1, top_odds=1e6, evenness=1e-6)
+    assert max(abs(x) for change in most.values() for x in change) == 40
+
+
 def test_what_may_be_lost_by_recos_is_a_part_of_what_may_be_gained():
-    signs = {"row_share": 0, "top_odds": 0, "alignment": 0, "random_cosine": 0, "evenness": 1,
-             "axis_evenness": 1, "kurtosis": 3, "moved": 0.02, "moved_centred": 0,
-             "enough": True}  # fmt: skip
-    gain, loss = (expect(Signs(**signs, towards=x))["recos"] for x in (0.01, -0.01))
+    gain, loss = (expected(moved=0.02, towards=x)["recos"] for x in (0.01, -0.01))
     assert gain.low == 0
     assert loss.low > -gain.high / 2
     assert -gain.points / 2 < loss.points < 0 < loss.high

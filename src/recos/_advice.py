@@ -9,9 +9,11 @@ to a factor of two or three; `benchmarks/advice.py` holds them against what happ
   rows bring to all their pairs (``row_share``); removing the top direction, what that one brings.
   Where rows differ along their own mean (sums of many or few words), the mean hides that before
   it is subtracted, and centring lays it bare.
+  Where the top direction lies along that mean, centring may do either.
 * **Whitening** makes all directions equally large. That helps where the large ones are nuisance
   (rows or one direction dominate) or where components are rare features such as words. Embeddings
   that show none of this were most likely trained for the cosine: their small directions hold noise.
+  Where directions are about equally large already, nothing shows what the small ones hold.
 * **recos** cannot gain more than it changes the ranking. It should gain where it moves scores
   towards those of whitened rows, and lose where it moves them away.
 """
@@ -29,6 +31,8 @@ _REACH = 16.0  # the most that a change of ranking by an angle of 1 gained, in p
 _MOST_UNEVEN = 8.0  # points that whitening gains beyond removing what dominates
 _UNDECIDED = 5e-4  # change of a rank correlation that tells nothing
 _RARE = 9.0  # kurtosis from which on components are rare features
+_EVEN = 0.4  # effective directions per direction, from which on they are about equally large
+_EXPOSED = 0.1  # alignment times random cosine, from which on centring may lay lengths bare
 _MOST = 40.0  # points that any change may gain or lose: none of those measured did more
 
 
@@ -71,8 +75,7 @@ def expect(signs: Signs) -> dict[str, Expected]:
     in_top = _taken(_OF_TOP * signs.top_odds)
     hidden = in_top * signs.alignment * max(signs.random_cosine, 0.0)
     rows, top = rows - hidden, rows + in_top - hidden
-    center = _around(rows)
-    reach = _reach(signs.moved_centred)
+    center, reach = _of_centring(signs, rows), _reach(signs.moved_centred)
     found = {
         "recos": _of_recos(signs),
         "center+cos": center,
@@ -113,6 +116,13 @@ def _reach(moved: float) -> float:
     return _REACH * sqrt(2 * max(moved, 0.0))
 
 
+def _of_centring(signs: Signs, rows: float) -> Expected:
+    found = _around(rows)
+    if rows < 0 or signs.alignment * signs.random_cosine < _EXPOSED:
+        return found
+    return found._replace(low=min(found.low, -1.5))
+
+
 def _of_recos(signs: Signs) -> Expected:
     reach = _reach(signs.moved)
     if abs(signs.towards) <= _UNDECIDED:
@@ -120,7 +130,7 @@ def _of_recos(signs: Signs) -> Expected:
     if signs.towards > 0:
         return Expected(reach / 2, 0.0, reach)
     # Losses were far smaller than gains: what recos moves away from is partly noise.
-    return Expected(-reach / 6, -0.4 * reach, reach / 16)
+    return Expected(-reach / 6, -0.4 * reach, min(reach / 8, 0.25))
 
 
 def _uneven(signs: Signs) -> float:
@@ -134,12 +144,14 @@ def _of_whitening(signs: Signs, rows: float, top: float) -> Expected:
         points = top + _uneven(signs) / 2
         return Expected(points, points / 8, 2.8 * points)
     points = rows + min(0.3, 0.75 - _uneven(signs))
+    if signs.evenness > _EVEN:
+        return Expected(points, -1.5, 5.0)
     return Expected(points, min(2 * points, 0) - 0.5, max(2 * points, points / 4) + 0.5)
 
 
 def _of_standardizing(signs: Signs, rows: float, top: float) -> Expected:
     """Return what centring gives, and a part of whitening where components are unequal."""
-    center, unequal = _around(rows), 1 - signs.axis_evenness
+    center, unequal = _of_centring(signs, rows), 1 - signs.axis_evenness
     if has_rare_features(signs):
         points = rows + 0.7 * (top - rows + _uneven(signs))
         return Expected(points, points / 4, 2 * points)
@@ -209,6 +221,8 @@ def _text_of_whitening(signs: Signs, expected: Expected) -> str:
         why = "as it makes small what single rows or one direction dominate"
     elif has_rare_features(signs):
         why = "as components are rare features, which it weighs by how rare they are"
+    elif signs.evenness > _EVEN:
+        why = "as directions are about equally large, which hides what the smaller ones hold"
     return f"Whitening {_gains(expected)}, {why}."
 
 
