@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from recos.evaluate.report.words import conclusions, direction, mean_gain, point
 from recos.evaluate.results import Cell, Comparison, Gain
 
 ENCODERS, TASKS = ("small", "large & <slow>"), ("STS12", "SICK-R", "my_pairs")
+FIVE = ("a", "b", "c", "d", "e")
 VARIANTS = ("cos", "recos", "center+cos")
 
 
@@ -92,7 +94,8 @@ def test_points_are_hundredths_with_a_sign_where_asked():
 def test_a_gain_that_is_not_significant_is_called_so():
     none = made(gains=(0.0001, 0.02), significant=(False, False))
     assert "the difference is not significant in any setting" in verdict(none, "recos")
-    assert conclusions(none)[1] == "No variant ranks significantly better than cos here: keep cos."
+    told = "No variant ranks significantly better than cos here: keep cos."
+    assert conclusions(none)[1:3] == [f"{encoder}: {told}" for encoder in ENCODERS]
 
 
 def test_a_gain_needs_both_the_interval_and_the_adjusted_p():
@@ -105,35 +108,47 @@ def test_a_gain_needs_both_the_interval_and_the_adjusted_p():
 
 
 def test_the_best_variant_and_what_is_cheaper_than_recos_are_named():
-    said = conclusions(made(interval=(4, 6)))
+    said = conclusions(made(FIVE, interval=(4, 6)))
     assert said[0].startswith("Few rows, so a first look and no benchmark: STS12 (120), SICK-R")
     assert "center+cos has the best mean" in said[1]
     assert "+5.00 points (+4.00 to +6.00)" in said[1]
-    assert "significantly better in 6 and worse in 0 of 6 settings" in said[1]
+    assert "significantly better in 15 and worse in 0 of 15 settings" in said[1]
     assert said[-1].startswith("Cheaper than recos and higher: center+cos, by 4.99")
-    worse = conclusions(made(gains=(0.05, -0.05), significant=(True, True), interval=(4, 6)))
+    worse = conclusions(made(FIVE, gains=(0.05, -0.05), significant=(True, True), interval=(4, 6)))
     assert worse[1].startswith("recos has the best mean")
     assert worse[-1] == "Nothing cheaper than recos has a higher mean here."
 
 
 def test_the_baseline_is_kept_where_the_interval_of_the_mean_holds_zero():
-    said = conclusions(made(interval=(-0.03, 0.27)))
+    said = conclusions(made(FIVE, interval=(-0.03, 0.27)))
     assert said[1].startswith("Keep cos: center+cos has the highest mean, but not for certain")
     assert "+5.00 points (−0.03 to +0.27)" in said[1]
 
 
 def test_of_equal_means_the_simpler_variant_is_named():
-    same = made(gains=(0.05, 0.050001), significant=(True, True), interval=(4, 6))
+    same = made(FIVE, gains=(0.05, 0.050001), significant=(True, True), interval=(4, 6))
     assert conclusions(same)[1].startswith("center+cos has the best mean")  # recos sorts
     assert "Cheaper than recos and as high: center+cos." in conclusions(same)
-    none = made(gains=(0.000001, -0.01), significant=(True, True), interval=(4, 6))
+    none = made(FIVE, gains=(0.000001, -0.01), significant=(True, True), interval=(4, 6))
     assert conclusions(none)[1].startswith("Keep cos: no variant has a higher mean")
 
 
+def test_a_few_encoders_have_a_conclusion_each():
+    several = made(gains=(0.0001, 0.02), significant=(False, False))
+    for i, cell in enumerate(several.cells):
+        if cell.encoder == "small" and cell.variant == "center+cos":
+            gain = replace(cell.gain, estimate=0.05, low=0.04, high=0.06, adjusted=0.01)
+            several.cells[i] = replace(cell, score=cell.score + 0.03 + 1e-3 * i, gain=gain)
+    said = conclusions(several)
+    assert re.search(r"^small: center\+cos has the best mean.* \(\+\S+ to \+\S+\); sign", said[1])
+    assert said[2].startswith("large & <slow>: No variant ranks significantly better than cos")
+
+
 def test_two_tasks_have_no_interval_across_settings():
-    few = made(tasks=TASKS[:2], interval=(4, 6))
+    few = made(FIVE, TASKS[:2], interval=(4, 6))
     assert np.isnan(mean_gain(few, "recos")[1:]).all()
-    assert mean_gain(made(interval=(4, 6)), "recos")[1:] == (0.04, 0.06)
+    assert np.isnan(mean_gain(made(interval=(4, 6)), "recos")[1:]).all()  # nor two encoders
+    assert mean_gain(made(FIVE, interval=(4, 6)), "recos")[1:] == (0.04, 0.06)
     assert direction(few, "center+cos") == 1  # all settings agree
     assert direction(few, "recos") == 0
 

@@ -252,7 +252,7 @@ def _named(rows: list[Any]) -> str:
 def _gains(expected: Expected) -> str:
     """Return in words what is expected, in points."""
     points, low, high = expected
-    between = f"between {low:+.1f} and {high:+.1f} points"
+    between = f"between {low:+.1f} and {high:+.1f} points".replace("-", "−")
     if expected.verdict == "little":
         return f"should change little ({between})"
     if expected.verdict == "not clear":

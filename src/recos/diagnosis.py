@@ -133,9 +133,34 @@ class Diagnosis:
         known = self.thresholds | {1.0: 1.0}
         return float(np.interp(cosine, list(known), list(known.values())))
 
+    def summary(self) -> dict[str, str]:
+        """Return what was measured, in words by name."""
+        surviving = self.surviving_rotation
+        quantiles = self.profile_cosine.items()
+        return {
+            "rows": f"{self.rows:,} of {self.width} numbers, {self.sampled:,} searched",
+            "largest component": f"{self.largest}: {self.variance_share:.1%} of the variance, "
+            f"{self.energy_share:.1%} of the mean square",
+            "directions": f"{self.effective_width:.1f} in effect, {self.top_share:.1%} of the "
+            "variance along the first",
+            "random cosine": f"{self.random_cosine:.3f} on average; single rows explain "
+            f"{self.row_share:.0%} of how it varies",
+            "cosine over recos": ", ".join(f"{x:.3f} ({q:.0%})" for q, x in quantiles),
+            "cosine to recos": f"{self.changed_lists:.1%} of top-10 lists change, "
+            f"{self.changed_entries:.1%} of their entries",
+            "after a rotation": "recos changed next to nothing before"
+            if surviving is None
+            else f"{surviving:.0%} of that change is left",
+            "candidates": f"{self.candidates:,.0f} rows scored for each query",
+            "recos for cosine": ", ".join(
+                f"{self.recos_threshold(x):.3f} for {x}" for x in (0.5, 0.7, 0.8, 0.9)
+            ),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
         found = asdict(self)
+        found["summary"] = self.summary()
         found["odd_rows"] = [row._asdict() for row in self.odd_rows]
         found["expected"] = {
             name: value._asdict() | {"verdict": value.verdict}

@@ -234,34 +234,14 @@ def diagnose_vectors(
 
 def _print_diagnosis(found: recos.Diagnosis) -> None:
     """Print what was measured, what each change should gain, the odd rows, and the advice."""
-    surviving = found.surviving_rotation
-    quantiles = found.profile_cosine.items()
-    lines = {
-        "rows": f"{found.rows:,} of {found.width} numbers, {found.sampled:,} searched",
-        "largest component": f"{found.largest}: {found.variance_share:.1%} of the variance, "
-        f"{found.energy_share:.1%} of the mean square",
-        "directions": f"{found.effective_width:.1f} in effect, {found.top_share:.1%} of the "
-        "variance along the first",
-        "random cosine": f"{found.random_cosine:.3f} on average; single rows explain "
-        f"{found.row_share:.0%} of how it varies",
-        "cosine over recos": ", ".join(f"{x:.3f} ({q:.0%})" for q, x in quantiles),
-        "cosine to recos": f"{found.changed_lists:.1%} of top-10 lists change, "
-        f"{found.changed_entries:.1%} of their entries",
-        "after a rotation": "recos changed next to nothing before"
-        if surviving is None
-        else f"{surviving:.0%} of that change is left",
-        "candidates": f"{found.candidates:,.0f} rows scored for each query",
-        "recos for cosine": ", ".join(
-            f"{found.recos_threshold(x):.3f} for {x}" for x in (0.5, 0.7, 0.8, 0.9)
-        ),
-    }
-    for name, text in lines.items():
+    for name, text in found.summary().items():
         typer.echo(f"{name:<19}{text}")
     if found.expected:
         typer.echo("\nexpected gain over the cosine, in points of Spearman correlation x 100")
     for name, change in found.expected.items():
         between = f"({change.low:+.1f} to {change.high:+.1f})"
-        typer.echo(f"{name:<19}{change.points:+5.1f}  {between:<17}  {change.verdict}")
+        told = f"{change.points:+5.1f}  {between:<17}".replace("-", "−")
+        typer.echo(f"{name:<19}{told}  {change.verdict}")
     if found.odd_rows:
         typer.echo("\n       row  in lists by recos  by the cosine  what")
     for row in found.odd_rows:

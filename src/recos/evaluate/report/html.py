@@ -31,6 +31,7 @@ _OF = {
     "sign": "share of settings with a gain, from 0 to 1",
     "mixed_model": "effect of the variant",
 }
+_NAMES = {"as_checked": "the copy of the documentation"}
 _LETTERS = {"shapiro": "W", "wilcoxon": "V", "sign": "gains", "cluster_bootstrap": ""}
 SECTIONS = {
     "gains": "Gains",
@@ -160,8 +161,8 @@ def _gains(comparison: Comparison) -> str:
     if settings > 1:
         told += (
             " A mean of settings is filled where its interval, which takes encoders and tasks as "
-            "draws from others, holds no 0; fewer than three tasks give none, and it is filled "
-            "where settings that are significant agree."
+            "draws from others, holds no 0; fewer than three tasks, or two encoders, give none, "
+            "and it is filled where settings that are significant agree."
         )
         figures += [_per_setting(comparison, variant) for variant in comparison.others]
     note = " Each chart has a scale of its own." if settings > 1 else ""
@@ -321,7 +322,9 @@ def _embeddings(comparison: Comparison) -> str:
             parts.append(f"<p>{escape(str(advice))}</p>")
         cards = [_profiles(str(encoder["name"]), encoder["profile"])]
         expected = diagnosis.get("expected") or {}
-        facts = {k: v for k, v in diagnosis.items() if k not in ("advice", "expected")}
+        facts = dict(diagnosis.get("summary") or {})
+        if odd := diagnosis.get("odd"):
+            facts["odd rows"] = ", ".join(f"{count} {kind}" for kind, count in odd.items())
         for title, found in (("Diagnosis", facts), ("Encoder", encoder.get("facts") or {})):
             cards.append(f'<div class="card"><h4>{title}</h4>{_facts(found)}</div>')
         parts.append(f'<div class="cards">{"".join(cards)}</div>')
@@ -338,15 +341,39 @@ def _embeddings(comparison: Comparison) -> str:
                 "cosine, and what was measured, where the baseline is cos"
             )
             parts.append(_table(told, head, [("", rows)]))
+            parts.append(_surprises(comparison, str(encoder["name"]), expected))
     return "".join(parts)
 
 
+def _surprises(comparison: Comparison, encoder: str, expected: dict[str, Any]) -> str:
+    """Name what was measured outside the range that the diagnosis expected."""
+    apart = [
+        f"{name} {points(gain, signed=True)}"
+        for name, found in expected.items()
+        if (gain := _gain_of(comparison, encoder, name)) is not None
+        and not found["low"] - 0.05 <= 100 * gain <= found["high"] + 0.05
+    ]
+    if not apart:
+        return ""
+    told = (
+        f"Outside the range: {', '.join(apart)}. The ranges hold for most encoders on the seven "
+        "STS sets; these rows, these tasks or chance may differ, and what was measured counts."
+    )
+    return f"<p>{escape(told)}</p>"
+
+
 def _measured(comparison: Comparison, encoder: str, variant: str) -> str:
+    gain = _gain_of(comparison, encoder, variant)
+    return "–" if gain is None else points(gain, signed=True)
+
+
+def _gain_of(comparison: Comparison, encoder: str, variant: str) -> float | None:
+    """Return the mean gain over the cosine."""
     if comparison.baseline != "cos" or variant not in comparison.others:
-        return "–"
+        return None
     comparison = comparison.by_measure().get("Spearman", comparison)  # points are those of it
     place = comparison.encoder_names.index(encoder)
-    return points(float(comparison.gains(variant)[place].mean()), signed=True)
+    return float(comparison.gains(variant)[place].mean())
 
 
 def _number(value: float, *, signed: bool = False) -> str:
@@ -452,7 +479,8 @@ def _details(title: str, body: str, *, opened: bool = False) -> str:
 
 def _facts(facts: dict[str, Any]) -> str:
     rows = "".join(
-        f"<dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(_fact(value))}</dd>"
+        f"<dt>{escape(_NAMES.get(name, name.replace('_', ' ')))}</dt>"
+        f"<dd>{escape(_fact(value))}</dd>"
         for name, value in facts.items()
         if value not in (None, [], {}, "")
     )
@@ -460,6 +488,8 @@ def _facts(facts: dict[str, Any]) -> str:
 
 
 def _fact(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, dict):
         return "; ".join(f"{name}: {_fact(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from recos.evaluate.results import Comparison
-from recos.evaluate.statistics import two_way_t
+from recos.evaluate.statistics import Test, two_way_t
 from recos.evaluate.variants import ALIASES
 
 _FEW = 500  # pairs or queries
-_TASKS = 3  # from which on the mean over settings has an interval
+_ENCODERS = 4  # up to which each has a conclusion of its own
 
 
 def points(score: float, *, signed: bool = False) -> str:
@@ -50,9 +51,14 @@ def mean_gain(comparison: Comparison, variant: str) -> tuple[float, float, float
         return gain.estimate, gain.low, gain.high
     test = comparison.across.get(variant, {}).get("two_way_t", {})
     low, high = (test.get(name) for name in ("low", "high"))
-    if len(comparison.tasks) < _TASKS or low is None or high is None:
+    if not _spans(comparison) or low is None or high is None:
         return float(gains.mean()), math.nan, math.nan
     return float(gains.mean()), low / 100, high / 100
+
+
+def _spans(comparison: Comparison) -> bool:
+    """Whether a mean over settings can have an interval: draws of two tell nothing of others."""
+    return len(comparison.tasks) > 2 and len(comparison.encoders) != 2
 
 
 def direction(comparison: Comparison, variant: str) -> int:
@@ -98,15 +104,51 @@ def conclusions(comparison: Comparison) -> list[str]:
         found.append(f"Few rows, so a first look and no benchmark: {', '.join(small)}.")
     parts = comparison.by_measure()
     for measure, part in parts.items():
-        said = [_best(part), *_by_encoder(part), *_of_recos(part)]
+        said = [*_headlines(part), *_of_recos(part)]
         found += [f"{measure}: {text}" for text in said] if len(parts) > 1 else said
     return found + _notices(comparison)
 
 
+def _headlines(comparison: Comparison) -> list[str]:
+    """Say what to take: for each encoder, or for all where they are many."""
+    encoders = comparison.encoder_names
+    if len(encoders) == 1:
+        return [_best(comparison)]
+    alone = {encoder: _alone(comparison, encoder) for encoder in encoders}
+    if len(encoders) <= _ENCODERS:
+        return [f"{encoder}: {_best(part)}" for encoder, part in alone.items()]
+    tops = (f"{encoder}: {_order(part)[0]}" for encoder, part in alone.items())
+    return [_best(comparison), f"Highest by encoder: {'; '.join(tops)}."]
+
+
+def _alone(comparison: Comparison, encoder: str) -> Comparison:
+    """Return what was found with one of the encoders."""
+    part = replace(
+        comparison,
+        encoders=[one for one in comparison.encoders if one["name"] == encoder],
+        cells=[cell for cell in comparison.cells if cell.encoder == encoder],
+        across={},
+    )
+    for variant in part.others:
+        test = _across(part, part.gains(variant))
+        part.across[variant] = {} if test is None else {"two_way_t": test.to_dict()}
+    return part
+
+
+def _across(comparison: Comparison, apart: np.ndarray) -> Test | None:
+    """Return the test of a mean difference over all settings, of scores times 100."""
+    if not _spans(comparison):
+        return None
+    sets, models = np.meshgrid(comparison.task_names, comparison.encoder_names)
+    try:
+        return two_way_t(100 * apart.ravel(), models.ravel().tolist(), sets.ravel().tolist())
+    except ValueError:  # they differ by the same everywhere
+        return None
+
+
 def _best(comparison: Comparison) -> str:
     """Say which variant to take: another than the baseline only where it is better for certain."""
-    baseline, means = comparison.baseline, _means(comparison)
-    order = sorted(comparison.variants, key=lambda name: (-means[name], *_effort(name, baseline)))
+    baseline, means, order = comparison.baseline, _means(comparison), _order(comparison)
     if order[0] == baseline:
         return f"Keep {baseline}: no variant has a higher mean than its {points(means[baseline])}."
     if not any(counts(comparison, name)[0] for name in comparison.others):
@@ -124,15 +166,6 @@ def _best(comparison: Comparison) -> str:
     return f"Keep {baseline}: {best} has the highest mean, but not for certain, {told}"
 
 
-def _by_encoder(comparison: Comparison) -> list[str]:
-    if len(comparison.encoders) < 2:
-        return []
-    names = np.array(comparison.variants)
-    table = np.array([comparison.scores(name).mean(axis=1) for name in names])
-    tops = zip(comparison.encoder_names, names[table.argmax(axis=0)], strict=True)
-    return [f"Highest by encoder: {'; '.join(f'{one}: {name}' for one, name in tops)}."]
-
-
 def _of_recos(comparison: Comparison) -> list[str]:
     """Say how recos did, and what is cheaper, as it sorts nothing, and scores higher."""
     if "recos" not in comparison.variants:
@@ -141,12 +174,14 @@ def _of_recos(comparison: Comparison) -> list[str]:
     cheap = [name for name in comparison.variants if not _sorts(name)]
     if not cheap:
         return found
-    means = _means(comparison)
-    baseline = comparison.baseline
-    rival = min(cheap, key=lambda name: (-means[name], *_effort(name, baseline)))
+    means, baseline = _means(comparison), comparison.baseline
+    rival = next(name for name in _order(comparison) if name in cheap)
     lead = round(means[rival] - means["recos"], 4)
     if lead < 0:
-        return [*found, "Nothing cheaper than recos has a higher mean here."]
+        last = "Nothing cheaper than recos has a higher mean here"
+        if baseline in cheap and direction(comparison, "recos") == 0:
+            last += f", but {baseline} is cheaper, and recos is not better for certain"
+        return [*found, f"{last}."]
     if lead == 0:
         return [*found, f"Cheaper than recos and as high: {rival}."]
     return [*found, f"Cheaper than recos and higher: {rival}, by {_lead(comparison, rival)}."]
@@ -159,17 +194,11 @@ def _lead(comparison: Comparison, rival: str) -> str:
     if apart.size == 1:
         return f"{told} (--baseline recos tests the difference)"
     where = f"higher in {int((apart > 0).sum())} of {apart.size} settings"
-    if len(comparison.tasks) < _TASKS:
+    test = _across(comparison, apart)
+    if test is None or test.low is None or test.high is None:
         return f"{told}, {where} (--baseline recos tests the difference)"
-    sets, models = np.meshgrid(comparison.task_names, comparison.encoder_names)
-    try:
-        test = two_way_t(apart.ravel(), models.ravel().tolist(), sets.ravel().tolist())
-    except ValueError:  # all differ by the same
-        return f"{told}, {where}"
-    assert test.low is not None
-    assert test.high is not None
     certain = "" if test.low > 0 else ", so not for certain"
-    return f"{told} ({interval(test.low, test.high, signed=True)}), {where}{certain}"
+    return f"{told} ({interval(test.low / 100, test.high / 100, signed=True)}), {where}{certain}"
 
 
 def _notices(comparison: Comparison) -> list[str]:
@@ -181,6 +210,14 @@ def _notices(comparison: Comparison) -> list[str]:
 def _means(comparison: Comparison) -> dict[str, float]:
     """Return the mean scores, rounded as they are shown, so that equal ones are equal."""
     return {name: round(float(comparison.scores(name).mean()), 4) for name in comparison.variants}
+
+
+def _order(comparison: Comparison) -> list[str]:
+    """Return the variants, the highest mean first."""
+    means = _means(comparison)
+    return sorted(
+        comparison.variants, key=lambda name: (-means[name], *_effort(name, comparison.baseline))
+    )
 
 
 def _effort(name: str, baseline: str) -> tuple[bool, bool, int]:
