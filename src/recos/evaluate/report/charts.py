@@ -47,7 +47,7 @@ def forest(rows: Sequence[Row], title: str, description: str) -> str:
         told = f"{row.label}: {points(row.estimate, signed=True)}"
         mark = ("real" if row.estimate > 0 else "lost") if row.significant else "open"
         parts.append(f"<g><title>{escape(told)}{_told(row)}</title>")
-        parts.append(_text(_short(row.label, 16), left - 8, y + 4, "end"))
+        parts.append(_text(_short(row.label, 15), left - 8, y + 4, "end"))
         if math.isfinite(row.low):
             parts.append(_line(f"span {mark}", x(row.low), y, x(row.high), y))
         parts.append(f'<circle class="{mark}" cx="{x(row.estimate):.1f}" cy="{y:.1f}" r="4.5"/>')

@@ -259,11 +259,15 @@ def _test(name: str, test: dict[str, Any]) -> list[str]:
     low, high = test.get("low"), test.get("high")
     bounds = "–" if low is None and high is None else f"{number(low)} to {number(high)}"
     p, statistic = test.get("p"), number(test.get("statistic"))
+    title = str(test["name"])
+    if name in _SEVERAL:
+        words = name.replace("_", " ")
+        title = words if name.startswith("leave_one") else f"{title}, {words}"
     of, letter = _OF.get(name, "mean gain"), _LETTERS.get(name, "t")
     if name.startswith("leave_one"):  # a range of means, and the least sure of its tests
         of, bounds = f"mean gains without one: from {bounds}; the largest p and its t", "–"
     return [
-        _th(str(test["name"]) + (f", {name.replace('_', ' ')}" if name in _SEVERAL else "")),
+        _th(title),
         _td("–" if p is None else p_text(p)),
         _td(number(test.get("estimate"))),
         _td(bounds),
