@@ -226,7 +226,7 @@ class TestCorrelations:
         r23 = stats.pearsonr(better, worse).statistic
         assert found.estimate == pytest.approx(r12 - r13)
         assert 0 < found.low < found.estimate < found.high
-        assert found.p == 2 / 2001
+        assert found.p == 1 / 2000
         for name, test in (("williams", s.williams), ("steiger", s.steiger)):
             expected = test(r12, r13, r23, 400)
             assert found.detail[name]["statistic"] == pytest.approx(expected.statistic)
@@ -257,6 +257,40 @@ class TestCorrelations:
             found = s.compare_correlations(a, b, human, resamples=400)
             held += found.low <= 0 <= found.high
         assert 180 <= held <= 199  # 95 % of 200, by chance from 181 to 198 with p = 0.99
+
+    def test_p_of_the_influences_holds_where_that_of_williams_does_not(self, rng):
+        rejected = dict.fromkeys(("influence", "williams", "steiger"), 0)
+        for _ in range(400):  # the noise grows with the human score, and no variant is better
+            human = np.round(rng.exponential(size=400))
+            a, b = human + rng.normal(size=(2, 400)) * (human + 0.2)
+            detail = s.compare_correlations(a, b, human, resamples=2).detail
+            for name in rejected:
+                rejected[name] += detail[name]["p"] < 0.05
+        assert 8 <= rejected["influence"] <= 32  # 5 % of 400, and three times its spread
+        assert min(rejected["williams"], rejected["steiger"]) > 40
+
+    def test_p_belongs_to_the_interval(self, rng):
+        human = rng.exponential(size=40)
+        for size in (0.8, 1.0, 1.3):
+            a, b = human + size * rng.normal(size=40), human + rng.normal(size=40)
+            p = s.compare_correlations(a, b, human).p
+            assert p > 0.01  # so that twenty draws or more are beyond 0
+            for confidence, holds in ((1 - 0.8 * p, True), (1 - 1.2 * p, False)):
+                found = s.compare_correlations(a, b, human, confidence=confidence)
+                assert (found.low <= 0 <= found.high) == holds
+
+    @pytest.mark.parametrize("much", [1e-6, 1e-8, 1e-10, 1e-12, 1e-14])
+    def test_variants_that_are_nearly_equal(self, rng, much):
+        human = rng.normal(size=60)
+        x = human + rng.normal(size=60)
+        found = s.compare_correlations(x + much * rng.normal(size=60), x, human, kind="pearson")
+        assert found.low <= found.estimate <= found.high
+        ps = [found.detail[name]["p"] for name in ("williams", "steiger") if name in found.detail]
+        assert 0 <= found.detail["influence"]["p"] <= 1
+        assert all(0 <= p <= 1 for p in ps)
+        assert len(ps) == (0 if 1e-12 < much < 1e-7 else 2)
+        assert np.isnan(s.williams(0.5 + 1e-9, 0.5, 1.0, n=100).p)
+        assert np.isnan(s.steiger(0.5 + 1e-9, 0.5, 1.0, n=100).p)
 
     def test_mean_over_subsets(self, rng):
         human, x, z = np.round(rng.normal(size=(3, 90)), 1)

@@ -120,8 +120,8 @@ def _check_varied(task: Pairs, similarities: np.ndarray, plan: Plan) -> None:
 
 def _gain(test: Test) -> Gain:
     low, high = _interval(test)
-    williams = test.detail.get("williams")  # three pairs have none
-    p, name = (test.p, "paired bootstrap") if williams is None else (williams["p"], "Williams")
+    found = test.detail.get("influence")  # three pairs have none
+    p, name = (test.p, "paired bootstrap") if found is None else (found["p"], "influence t-test")
     return Gain(float(test.statistic), low, high, float(p), name, float(test.p))
 
 
