@@ -120,9 +120,35 @@ class TestWilcoxon:
     @given(st.lists(st.floats(-9, 9), min_size=4, max_size=70, unique=True))
     def test_interval_holds_the_estimate_and_turns_with_the_sign(self, values):
         d = np.round(values, 3)
+        if d.min() == d.max():
+            return
         found, turned = s.wilcoxon(d), s.wilcoxon(-d)
         assert found.low <= found.estimate <= found.high
         assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("d", "lowest"),
+        [([1.0, 2.0, 3.0], 0.25), ([1, 2, 3, 4, 5.0], 0.0625), ([0, 1, 1, 2, 2.0], 0.09)],
+    )
+    def test_interval_is_unbounded_where_few_differences_allow_none(self, d, lowest):
+        found = s.wilcoxon(d)
+        assert lowest <= found.p  # the least that so many differences can have
+        assert (found.low, found.high) == (-np.inf, np.inf)
+        found = s.wilcoxon(d, confidence=0.6)
+        assert min(d) <= found.low < found.high <= max(d)
+        for sign, alternative in ((1, "greater"), (-1, "less")):
+            four = sign * np.array([1, 1, 2, 2])
+            p = s.wilcoxon(four, alternative=alternative).p
+            for factor, bounded in ((0.9, False), (1.1, True)):
+                found = s.wilcoxon(four, alternative=alternative, confidence=1 - factor * p)
+                assert np.isfinite([found.low, found.high]).any() == bounded
+        six = s.wilcoxon([1, 2, 3, 4, 5, 6.0])
+        assert (six.p, six.low, six.high) == (0.03125, 1, 6)
+
+    def test_equal_differences_have_no_interval(self):
+        for d in ([0.1] * 10, [0.0] * 3):
+            found = s.wilcoxon(d)
+            assert (found.estimate, found.low, found.high) == (d[0], None, None)
 
     def test_rounding_of_decimals_makes_no_difference(self):
         d = np.array([0.30, 0.10, -0.10, 0.20, 0.20])
@@ -477,6 +503,14 @@ class TestAcrossSettings:
             (lambda: s.two_way_t([1, 2, 2, 1], "xxyy", "stst"), "that differ, got none"),
             (lambda: s.means_by([1.0, 2.0], ["a"]), "groups: expected 2 labels.* got 1"),
             (lambda: s.leave_one_out([1.0, 2.0, 3.0], "aaa"), "two or more differences outside"),
+            (lambda: s.wilcoxon([1.0, 2.0], alternative="bigger"), "'two-sided', .* got 'bigger'"),
+            (lambda: s.wilcoxon([1.0, 2.0], confidence=2), "between 0 and 1, got 2"),
+            (lambda: s.paired_t([1.0, 2.0], alternative="more"), "alternative: .* got 'more'"),
+            (lambda: s.sign_test([1.0, 2.0], confidence=95), "between 0 and 1, got 95"),
+            (lambda: s.mixed_model([1, 2, 3], [0, 1, 2], "abc", "xyz"), "the same 1 in all"),
+            (lambda: s.mixed_model([1, 2], [1, 3], "ab", "xx", confidence=0), "share .* got 0"),
+            (lambda: s.cohens_d([1.0, 1.0], [2.0, 2.0]), "scores that differ, got 1 alone, and 2"),
+            (lambda: s.cohens_dz([1.0, 1.0]), "two values or more, got 1 alone"),
             (lambda: s.mixed_model([1, 2], [1, 2, 3], "ab", "xx"), "scores_b: expected 2 scores"),
             (lambda: s.across([1, 2, 3], [1, 2], "ab", "xx"), "scores_b: expected 3 scores"),
         ],

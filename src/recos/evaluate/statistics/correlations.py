@@ -17,7 +17,7 @@ import numpy as np
 
 from recos._blocks import run_blocks
 from recos.evaluate._extras import load
-from recos.evaluate.statistics.result import Test, labels, numbers
+from recos.evaluate.statistics.result import Test, check_options, labels, numbers
 
 Kind = Literal["spearman", "pearson"]
 _BLOCK = 100  # resamples that one job draws
@@ -419,8 +419,7 @@ def _read(
         raise ValueError(f"kind: expected 'spearman' or 'pearson', got {kind!r}")
     if resamples < 2:
         raise ValueError(f"resamples: expected 2 or more, got {resamples}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence: expected a share between 0 and 1, got {confidence}")
+    check_options(confidence)
     y = numbers(human, "human", least=3)
     rows = [numbers(row, f"scores[{i}]", least=3) for i, row in enumerate(scores)]
     for i, row in enumerate(rows):

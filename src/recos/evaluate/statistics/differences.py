@@ -17,7 +17,13 @@ import numpy as np
 
 from recos.evaluate._extras import load
 from recos.evaluate.statistics.mixed import mixed_model
-from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
+from recos.evaluate.statistics.result import (
+    Alternative,
+    Test,
+    check_options,
+    labels,
+    numbers,
+)
 
 _SETTINGS = "settings are independent, though they share models and data sets"
 _DRAWS = "models and data sets are independent draws from those one wants to know about"
@@ -120,6 +126,7 @@ def paired_t(
     >>> paired_t([1.0, 2.0, 3.0]).statistic
     3.464
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     if d.min() == d.max():
         raise ValueError(f"differences: expected two values or more for a t-test, got {d[0]} alone")
@@ -155,7 +162,8 @@ def wilcoxon(
     As ``wilcox.test`` of R: zeros are dropped; with fewer than 50 differences, no zeros and no ties
     the distribution of V is exact, else normal with a continuity correction. The pseudo-median
     (Hodges and Lehmann) and its interval are found exactly, where R's search for a root stops
-    1e-4 from it.
+    1e-4 from it. An interval is unbounded where so few differences allow none of that confidence
+    (R lowers the confidence), and equal differences have none.
 
     Parameters
     ----------
@@ -182,17 +190,22 @@ def wilcoxon(
     >>> found.statistic, found.p, found.estimate, found.low, found.high
     (40.0, 0.03906, 0.46, 0.01, 0.786)
     """
+    check_options(confidence, alternative)
     d = _with_ties(numbers(differences, "differences"), digits)
     nonzero = d[d != 0]
     ranks = load("scipy.stats").rankdata(np.abs(nonzero))
     exact = len(d) == len(nonzero) == len(np.unique(ranks)) < 50
     v = float(ranks[nonzero > 0].sum())
+    low: float | None
+    high: float | None
     if not len(nonzero):
-        p, z, estimate, low, high = 1.0, 0.0, 0.0, 0.0, 0.0
+        p, z, estimate, low, high = 1.0, 0.0, 0.0, None, None
     else:
         z = _signed_rank_z(nonzero, 0.0, alternative)
         inference = _exact_signed_rank if exact else _normal_signed_rank
         p, estimate, low, high = inference(nonzero, v, alternative, confidence)
+        if d.min() == d.max():
+            low = high = None
     return Test(
         "Wilcoxon signed-rank",
         v,
@@ -270,9 +283,9 @@ def _exact_signed_rank(
     p = _tail(float(below[whole]), float(above), alternative)
     walsh = _walsh(d)
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    drop = max(1, int(np.searchsorted(below, tail * (1 - 1e-12))))  # Walsh averages left out
-    low = -inf if alternative == "less" else float(walsh[drop - 1])
-    high = inf if alternative == "greater" else float(walsh[len(walsh) - drop])
+    drop = int(np.searchsorted(below, tail * (1 - 1e-12)))  # Walsh averages left out
+    low = -inf if alternative == "less" or not drop else float(walsh[drop - 1])
+    high = inf if alternative == "greater" or not drop else float(walsh[len(walsh) - drop])
     return p, float(np.median(walsh)), low, high
 
 
@@ -301,8 +314,10 @@ def _normal_signed_rank(
 
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     level = float(normal.isf(tail))
-    low = -inf if alternative == "less" else crossing(level, alternative)
-    high = inf if alternative == "greater" else crossing(-level, alternative)
+    beyond = 2 * float(np.abs(d).max()) * (1 if alternative == "less" else -1)
+    most = abs(_signed_rank_z(d, beyond, alternative))  # that any shift can give
+    low = -inf if alternative == "less" or most < level else crossing(level, alternative)
+    high = inf if alternative == "greater" or most < level else crossing(-level, alternative)
     return p, crossing(0.0, None), low, high
 
 
@@ -333,6 +348,7 @@ def sign_test(
     >>> found.statistic, found.n, found.p
     (5.0, 5, 0.0625)
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     wins, n = int((d > 0).sum()), int((d != 0).sum())
     if not n:
@@ -391,6 +407,8 @@ def cohens_d(scores_a: Any, scores_b: Any) -> float:
     """
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     free = len(a) + len(b) - 2
+    if np.ptp(a) == np.ptp(b) == 0:
+        raise ValueError(f"scores_a: expected scores that differ, got {a[0]:g} alone, and {b[0]:g}")
     pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / free
     return float((a.mean() - b.mean()) / sqrt(pooled))
 
@@ -415,6 +433,8 @@ def cohens_dz(differences: Any) -> float:
     2.0
     """
     d = numbers(differences, "differences")
+    if np.ptp(d) == 0:
+        raise ValueError(f"differences: expected two values or more, got {d[0]:g} alone")
     return float(d.mean() / d.std(ddof=1))
 
 
@@ -535,6 +555,7 @@ def two_way_t(
     >>> found.estimate, found.statistic, found.detail["df"]
     (2.75, 1.8865, 1.6374)
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     known, parts = [], []
     for given, name in ((models, "models"), (datasets, "datasets")):
@@ -610,6 +631,7 @@ def cluster_bootstrap(
     >>> found.low < found.estimate == 2.5 < found.high
     True
     """
+    check_options(confidence)
     d = numbers(differences, "differences", least=1)
     rng = np.random.default_rng(seed)
     table = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -55,6 +55,15 @@ def numbers(values: Any, name: str, least: int = 2) -> np.ndarray:
         where = int(np.flatnonzero(~np.isfinite(x))[0])
         raise ValueError(f"{name}: expected finite numbers, got {x[where]} at {where}")
     return x
+
+
+def check_options(confidence: float, alternative: str = "two-sided") -> None:
+    """Raise an error for what is no confidence, or no alternative."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence: expected a share between 0 and 1, got {confidence}")
+    if alternative not in get_args(Alternative):
+        known = ", ".join(map(repr, get_args(Alternative)))
+        raise ValueError(f"alternative: expected one of {known}, got {alternative!r}")
 
 
 def labels(
