@@ -107,6 +107,36 @@ def test_aliases_are_correlations_of_components(made):
     assert found.settings["aliases"] == {n: ALIASES[n] for n in ("pearson", "spearman")}
 
 
+@pytest.mark.parametrize("few", ["two pairs", "constant scores", "constant similarities", "all"])
+def test_subsets_without_a_correlation_are_left_out_and_counted(made, few):
+    task, _, table, corpus = made
+    scores, table, last = task.scores.copy(), table.copy(), slice(280, 300)
+    if few == "two pairs":
+        last = slice(298, 300)
+    elif few == "constant scores":
+        scores[last] = 2
+    elif few == "constant similarities":
+        table[280:300] = table[580:600] = table[0]
+    names = np.array(["a"] * 200 + ["b"] * 100)
+    names[last] = "c"
+    if few == "all":
+        names = np.repeat(np.arange(150), 2).astype(str)
+    task = Pairs("made", "sts", task.first, task.second, scores, tuple(names))
+    found = compare(
+        [vectors_of(table)], [task], variants=["cos", "euclidean"], corpus=corpus, **FAST
+    )
+    u, v = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (table[:300], table[300:600]))
+    parts = [stats.spearmanr((u * v).sum(axis=1)[names == name], scores[names == name]).statistic
+             for name in "ab"]  # fmt: skip
+    other = found.cells[0].other
+    if few == "all":
+        assert set(other) == {"Pearson"}
+        return
+    assert set(other) == {"Pearson", "Spearman, mean of 2 of 3 subsets",
+                          "Pearson, mean of 2 of 3 subsets"}  # fmt: skip
+    assert other["Spearman, mean of 2 of 3 subsets"][0] == pytest.approx(np.mean(parts), abs=1e-4)
+
+
 def test_a_real_gain_is_significant_and_no_gain_is_not(made):
     found = found_in(made, variants=["cos", "center+cos", "decos"], resamples=1000)
     by_name = {cell.variant: cell for cell in found.cells}
@@ -184,6 +214,17 @@ def test_retrieval_is_scored_by_ndcg(rng, tmp_path):
     assert found.cells[0].other["R@100"][0] == 1
     assert not any(cell.gain and cell.gain.significant for cell in found.cells)
     assert found.sample == []
+
+
+def test_a_document_is_no_answer_to_the_query_of_its_id(rng, tmp_path):
+    table = rng.normal(size=(10_100, 8)).astype(np.float32)
+    table[100:120] = table[:20] + 0.1 * table[100:120]  # document i + 100 is near document i
+    documents = {f"d{i}": f"text {i}" for i in range(150)}
+    queries = {f"d{i}": f"text {i}" for i in range(20)}
+    task = Retrieval("twins", queries, documents, {f"d{i}": {f"d{i + 100}": 1} for i in range(20)})
+    found = compare([vectors_of(table)], [task], variants=["cos", "recos", "euclidean"],
+                    corpus=corpus_of(tmp_path / "c.txt", 50, 5000), **FAST)  # fmt: skip
+    assert [cell.score for cell in found.cells] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("metric", ["recos", "cos", "decos", "dot", "euclidean", "manhattan"])

@@ -92,11 +92,16 @@ def similarities_of(
 def _graded(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> list[Cell]:
     """Score by Spearman's correlation with the human scores, all pairs in one."""
     _check_varied(task, similarities, plan)
-    draw = partial(correlate, similarities, task.scores, resamples=plan.resamples, seed=plan.seed)
-    main, others = draw(), {"Pearson": draw(kind="pearson")}
-    if task.subsets is not None and len(set(task.subsets)) > 1:
-        others["Spearman, mean of subsets"] = draw(subsets=task.subsets)
-        others["Pearson, mean of subsets"] = draw(kind="pearson", subsets=task.subsets)
+    draw = partial(correlate, resamples=plan.resamples, seed=plan.seed)
+    main = draw(similarities, task.scores)
+    others = {"Pearson": draw(similarities, task.scores, kind="pearson")}
+    if task.subsets is not None and (total := len(set(task.subsets))) > 1:
+        kept, count = _correlated(task, similarities)
+        if count:
+            x, y, among = similarities[:, kept], task.scores[kept], np.array(task.subsets)[kept]
+            mean = "mean of subsets" if count == total else f"mean of {count} of {total} subsets"
+            others[f"Spearman, {mean}"] = draw(x, y, subsets=among)
+            others[f"Pearson, {mean}"] = draw(x, y, kind="pearson", subsets=among)
     cells = []
     for i, variant in enumerate(plan.variants):
         gain = None
@@ -107,6 +112,15 @@ def _graded(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> 
         estimate = float(main.estimates[i])
         cells.append(Cell(encoder, task.name, variant.name, estimate, low, high, figures, gain))
     return cells
+
+
+def _correlated(task: Pairs, similarities: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the pairs in subsets that have a correlation, and how many subsets that are."""
+    names = np.array(task.subsets)
+    rows = np.vstack([task.scores, similarities])
+    subsets = [names == name for name in dict.fromkeys(task.subsets or ())]
+    subsets = [x for x in subsets if x.sum() > 2 and (np.ptp(rows[:, x], axis=1) > 0).all()]
+    return np.any(subsets, axis=0), len(subsets)
 
 
 def _check_varied(task: Pairs, similarities: np.ndarray, plan: Plan) -> None:
@@ -169,9 +183,9 @@ def _retrieval(
         queries, corpus = transformed.of(
             variant.chain, rows[: len(task.queries)], rows[len(task.queries) :]
         )
-        best = variant.best(queries, corpus, _DEPTH)
-        ranked = {
-            query: [names[i] for i in found]
+        best = variant.best(queries, corpus, _DEPTH + 1)
+        ranked = {  # a document is no answer to itself, as in BEIR
+            query: [names[i] for i in found if names[i] != query][:_DEPTH]
             for query, found in zip(task.queries, best.tolist(), strict=True)
         }
         values = measure_retrieval(task, ranked, depth=_DEPTH)
