@@ -195,7 +195,8 @@ def test_labelled_pairs_are_scored_by_average_precision(rng, tmp_path):
     from recos import paired
 
     for cell in found.cells:
-        truth = average_precision(labels, paired(table[:200], table[200:400], metric=cell.variant))
+        similar = paired(table[:200], table[200:400], metric=cell.variant)
+        [truth] = average_precision(labels, similar)(np.ones((1, 200)))
         assert cell.score == pytest.approx(truth, abs=1e-9)
         assert cell.low < cell.score < cell.high
     assert found.cells[1].gain.test == "paired bootstrap"
@@ -408,6 +409,11 @@ def test_after_a_kill_nothing_that_was_finished_is_encoded_again(tmp_path, rng):
     one, two = resumed.to_json(), whole.to_json()
     for name in one:
         assert one[name] == two[name]
+
+
+def test_the_command_that_makes_it_again_names_the_device():
+    made = compare(variants=["cos", "recos"], device="cpu", **FAST).made
+    assert made["command"].endswith("--seed 0 --resamples 200 --device cpu")
 
 
 def test_finished_scores_serve_only_the_same_question(tmp_path):

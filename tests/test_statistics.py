@@ -473,6 +473,8 @@ class TestAcrossSettings:
             s.benjamini_hochberg([full[name].p for name in family])
         )
         assert all(test.assumes for test in full.values())
+        assert full["paired_t"].detail["d"] == pytest.approx(s.cohens_d(a + GAINS, a))
+        assert full["paired_t"].detail["differences"]["median"] == pytest.approx(0.25)
         six = s.across(*rng.normal(size=(2, 36)), *np.divmod(np.arange(36), 6))
         assert set(six) == set(full) | {"leave_one_dataset_out", "cluster_bootstrap"}
         one = s.across(a + GAINS, a, ["x"] * 6, list("stuvwx"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recos.evaluate.measures import measure_retrieval
+from recos.evaluate.measures import average_precision, measure_retrieval
 from recos.evaluate.results import Cell, Gain
 from recos.evaluate.statistics import Test, benjamini_hochberg, correlate
 from recos.evaluate.tasks import Pairs, Retrieval, Task
@@ -153,24 +153,8 @@ def _interval(test: Test) -> tuple[float, float]:
 
 def _labelled(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> list[Cell]:
     """Score by the average precision of pairs that are alike among all pairs."""
-    measures = [_precision(row, task.scores) for row in similarities]
+    measures = [average_precision(task.scores, row) for row in similarities]
     return _resampled(task, measures, len(task.scores), encoder, plan, [{} for _ in measures])
-
-
-def _precision(scores: np.ndarray, labels: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what takes weights of pairs, shape (b, n), to average precisions, shape (b,)."""
-    order = np.argsort(-scores, kind="stable")
-    ends = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)  # equal scores share a place
-
-    def average(weights: np.ndarray) -> np.ndarray:
-        drawn = weights[:, order]
-        hits = np.cumsum(drawn * labels[order], axis=1)[:, ends]
-        seen = np.cumsum(drawn, axis=1)[:, ends]
-        new = np.diff(hits, axis=1, prepend=0)
-        precision = hits / np.maximum(seen, 1)
-        return np.asarray((new * precision).sum(axis=1) / np.maximum(hits[:, -1], 1))
-
-    return average
 
 
 def _retrieval(

@@ -693,7 +693,8 @@ def across(
         ``per_dataset`` (t-tests of means), ``two_way_t``, ``leave_one_model_out``,
         ``leave_one_dataset_out`` and ``cluster_bootstrap``. What the settings do not allow is left
         out. ``paired_t``, ``wilcoxon``, ``sign`` and ``mixed_model`` have
-        ``detail["adjusted_p"]``.
+        ``detail["adjusted_p"]``; ``paired_t`` has Cohen's d of unpaired scores beside d_z, and what
+        `describe` tells.
 
     Examples
     --------
@@ -743,4 +744,7 @@ def across(
     family = [name for name in _FAMILY if name in found]
     for name, p in zip(family, benjamini_hochberg([found[name].p for name in family]), strict=True):
         found[name] = replace(found[name], detail=found[name].detail | {"adjusted_p": float(p)})
+    if varied:
+        more = {"d": cohens_d(a, b), "differences": describe(d)}
+        found["paired_t"] = replace(found["paired_t"], detail=found["paired_t"].detail | more)
     return found
