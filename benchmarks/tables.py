@@ -261,8 +261,20 @@ def proposed() -> str:
 def gpu() -> str:
     """Return what was measured on a GPU."""
     results = load("gpu")
+    bars = [
+        (
+            each["what"],
+            f"{each['ms']:.2f}",
+            f"{each['bar']:.2f}" if "bar" in each else "",
+            f"{each['error']:.0e}" if "error" in each else "",
+        )
+        for each in results["results"]["bars"]
+    ]
     return (
-        f"## On a GPU\n\n{results['environment']['gpu']}, milliseconds.\n\n"
+        f"## On a GPU\n\n{results['environment']['gpu']}, milliseconds, beside what we aim at; the "
+        "largest difference from float64.\n\n"
+        + table(("what", "ms", "aim", "error"), bars)
+        + "\nFor comparison:\n\n"
         + table(
             ("what", "ms"), [(what, f"{ms:.2f}") for what, ms in results["results"]["ms"].items()]
         )

@@ -210,7 +210,7 @@ def _as_numpy(value: Any, name: str) -> np.ndarray:
 def _dtypes(xp: Any, arrays: list[Array], names: tuple[str, ...]) -> tuple[Any, Any]:
     """Return the dtype to compute in (32 bits or more) and that of the result."""
     floats = [_floating_family(xp, x.dtype, name) for x, name in zip(arrays, names, strict=True)]
-    result = xp.result_type(*floats)
+    result = floats[0] if all(x == floats[0] for x in floats) else xp.result_type(*floats)
     narrow = _is_bfloat16(result) or xp.finfo(result).bits < 32
     return (xp.float32 if narrow else result), result
 
@@ -265,15 +265,27 @@ def is_concrete(x: Array) -> bool:
     return not (jax is not None and isinstance(x, jax.core.Tracer))
 
 
+def is_plain_on_cuda(given: Inputs) -> bool:
+    """Whether the inputs are plain tensors in the memory of a CUDA device, with no gradient."""
+    if not given.xp.__name__.endswith("torch"):
+        return False
+    return all(is_concrete(x) and x.is_cuda and not is_tracked(x) for x in given.arrays)
+
+
+def is_tracked(x: Array) -> bool:
+    """Whether a tensor's gradient is followed."""
+    torch = sys.modules["torch"]
+    forward = torch.autograd.forward_ad._current_level >= 0
+    return bool((x.requires_grad and torch.is_grad_enabled()) or forward)
+
+
 def _is_on_host(x: Array) -> bool:
     """Whether ``x`` is plain data in host memory, with no gradient to follow."""
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if not is_concrete(x):
         return False
     if torch is not None and isinstance(x, torch.Tensor):
-        tracked = x.requires_grad and torch.is_grad_enabled()
-        forward = torch.autograd.forward_ad._current_level >= 0
-        return x.device.type == "cpu" and x.layout == torch.strided and not (tracked or forward)
+        return x.device.type == "cpu" and x.layout == torch.strided and not is_tracked(x)
     if jax is not None and isinstance(x, jax.Array):
         return all(device.platform == "cpu" for device in x.devices())
     return False

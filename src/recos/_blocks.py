@@ -8,7 +8,6 @@ meanwhile, so that two schedulers never compete for the same cores.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 import time
@@ -35,12 +34,11 @@ def parse_memory(memory: str | int) -> int:
     """
     if isinstance(memory, (int, np.integer)) and not isinstance(memory, bool) and memory > 0:
         return int(memory)
-    found = (
-        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", memory)
-        if isinstance(memory, str)
-        else None
-    )
-    size = 0 if found is None else int(float(found[1]) * _UNITS.get(found[2].lower(), 0))
+    text = memory.strip() if isinstance(memory, str) else ""
+    unit = text.lstrip("0123456789.")
+    number = text[: len(text) - len(unit)]
+    sound = number[:1].isdigit() and number[-1:].isdigit() and number.count(".") <= 1
+    size = int(float(number) * _UNITS.get(unit.strip().lower(), 0)) if sound else 0
     if size <= 0:
         raise ValueError(
             f"memory: expected a positive number of bytes or a text such as '256MiB' or '2GB', "

@@ -11,7 +11,7 @@ import numpy as np
 from recos import _files
 from recos._blocks import run_blocks, spans
 from recos._ids import check_unique
-from recos._scan import Corpus, make_corpus
+from recos._scan import make_corpus
 from recos._stores import Codes, Plain, Store, encode
 from recos.metrics import Weights
 from recos.profiles import Features, Norms, Profiles, describe
@@ -23,7 +23,7 @@ BLOCK = 2**25  # bytes of rows that are read, described and written at a time
 class Segment(NamedTuple):
     """Some rows: where they lie, their ids, which of them are still there, and their files."""
 
-    corpus: Corpus
+    corpus: Any  # a Corpus, or what ``_device`` keeps
     ids: np.ndarray
     alive: np.ndarray
     files: dict[str, Any]

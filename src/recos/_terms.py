@@ -10,6 +10,7 @@ Each function works on blocks of one namespace and returns :class:`Terms`; it kn
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,6 +248,11 @@ def _vecdot(xp: Any, u: Array, v: Array) -> Array:
     return np.vecdot(u, v) if xp is np else xp.sum(u * v, axis=-1)
 
 
+def quiet(xp: Any, **kinds: Any) -> AbstractContextManager[Any]:
+    """Keep NumPy from warning; PyTorch does not warn, and cannot trace its settings."""
+    return nullcontext() if xp.__name__.endswith("torch") else np.errstate(**kinds)
+
+
 def norms(xp: Any, x: Array) -> Array:
     """Return the norm of each row; the gradient at a zero row is 0."""
     square = _vecdot(xp, x, x)
@@ -264,7 +270,7 @@ def scaled(xp: Any, x: Array, wide: Any) -> tuple[Array, Array]:
     peak = xp.maximum(xp.max(x, axis=-1), -xp.min(x, axis=-1))
     if xp is np and _products_fit(peak, wide):
         return x, np.ones_like(peak)
-    with np.errstate(invalid="ignore"):
+    with quiet(xp, invalid="ignore"):
         exponent = xp.floor(xp.log2(xp.where(peak == 0, xp.ones_like(peak), peak)))
         # The logarithm of the largest number rounds up; reciprocals of the smallest overflow.
         largest = float(xp.finfo(x.dtype).max)

@@ -13,8 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, cast, check_finite, full_precision, read, replaced
+from recos._arrays import (
+    Array,
+    Inputs,
+    cast,
+    check_finite,
+    full_precision,
+    is_concrete,
+    read,
+    replaced,
+)
 from recos._blocks import Progress, count_threads, parse_memory, run_blocks, spans
+from recos._exact import has_gradient, has_ratios
 from recos._terms import Doubt, Rows, aligned_exactly, all_pairs, rows, scaled
 from recos.metrics import (
     Metric,
@@ -87,8 +97,9 @@ def plan(
 
     A quarter is for the columns prepared, a quarter for results or hits, half for the threads.
     """
-    metric, budget, threads = find_metric(metric), parse_memory(memory), count_threads()
+    metric, budget = find_metric(metric), parse_memory(memory)
     given = read_matrices(X, X if Y is None else Y, names)
+    threads = count_threads() if is_concrete(given.arrays[0]) else 1
     if Y is None:
         given = given._replace(names=("X", "X"))
     m, width = given.arrays[1].shape
@@ -101,7 +112,9 @@ def plan(
     rows = rows if holds_rows else max(rows, 1)
     if not (columns and rows):
         raise too_little_memory(4 * max(prepared, 2 * size * m), m, width)
-    return Grid(given, metric, tile, columns, min(rows, 4 * tile), budget // 4)
+    few = given.xp is np or tile < _LARGEST_TILE
+    rows = min(rows, 4 * tile) if few else rows  # kernels of other libraries want many
+    return Grid(given, metric, tile, columns, rows, budget // 4)
 
 
 def too_little_memory(least: int, rows: int, width: int) -> ValueError:
@@ -270,6 +283,16 @@ def _score_exactly(
             scores[i, j] = divide(np, metric, aligned_exactly(x[i : i + 1], y[j]))
 
 
+def with_gradient(grid: Grid) -> Array | None:
+    """Return the scores of all pairs by kernels that know their gradient, where these can."""
+    x, y = grid.x, grid.y
+    if not has_gradient(grid.metric, x, y, grid.given.dtype):
+        return None
+    from recos import _training  # noqa: PLC0415 - optional
+
+    return _training.pairwise(*(cast(grid.given.xp, x, grid.given.dtype) for x in (x, y)))
+
+
 def generic_blocks(grid: Grid) -> Iterator[tuple[slice, Array]]:
     """Yield blocks of rows and their scores with all columns, on any array library.
 
@@ -292,11 +315,29 @@ def generic_blocks(grid: Grid) -> Iterator[tuple[slice, Array]]:
 
 
 def _generic_tile(xp: Any, metric: Metric, left: Rows, right: Rows) -> Array:
+    if has_ratios(metric, left, right):
+        return _ratios(xp, metric, left, right)
     terms = all_pairs(xp, left, right)
     scores = divide(xp, metric, terms)
     doubtful = doubtful_elsewhere(xp, terms, scores) if metric.sorts else None
     if doubtful is None:
         return scores
+    return _in_float64(xp, metric, left, right, scores, doubtful)
+
+
+def _ratios(xp: Any, metric: Metric, left: Rows, right: Rows) -> Array:
+    """Return scores that a kernel made, doubtful ones computed again."""
+    from recos._kernels import triton  # noqa: PLC0415 - optional
+
+    scores = triton.ratios(left, right, *Doubt.of(np.float32, np.float32))
+    doubtful = xp.isnan(scores)
+    return _in_float64(xp, metric, left, right, scores, doubtful) if xp.any(doubtful) else scores
+
+
+def _in_float64(
+    xp: Any, metric: Metric, left: Rows, right: Rows, scores: Array, doubtful: Array
+) -> Array:
+    """Return the scores, doubtful ones with terms summed in float64."""
     i, j = xp.nonzero(doubtful)
     found = [
         in_float64(

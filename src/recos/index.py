@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from recos import _files
+from recos import _device, _files
 from recos._arrays import on_host, read
 from recos._blocks import parse_memory, spans
 from recos._ids import check_kind, check_unique, next_ids, read_ids
-from recos._scan import Found, make_corpus, merge, search
+from recos._scan import Corpus, Found, make_corpus, merge, search
 from recos._segments import (
     BLOCK,
     Segment,
@@ -66,6 +66,10 @@ class Index:
     transform : str or Transform, optional
         What to do with rows before they are stored, and with queries: a fitted transform of
         `recos.transforms`, or one that is to learn from ``vectors``. It is kept with the index.
+    device : str or torch.device, optional
+        A CUDA device to keep the rows on and to search with: as float32, ``float16`` or
+        ``bfloat16``. Rows that do not fit into its memory stay in host memory, and are brought
+        there for each search.
 
     Examples
     --------
@@ -88,10 +92,17 @@ class Index:
         keep: bool = False,
         rank: int | None = None,
         transform: str | Transform | None = None,
+        device: Any = None,
     ) -> None:
         self.metric = find_metric(metric)
-        rows = _read_vectors(vectors)
-        self.dtype = _read_dtype(dtype, rows)
+        self._device = None if device is None else _device.read_device(device)
+        if device is not None and transform is not None:
+            raise ValueError(
+                "transform: expected none for an index on a device; transform rows and queries "
+                "before they come to it"
+            )
+        rows = _read_vectors(vectors, self._device)
+        self.dtype = _read_dtype(dtype, rows, self._device)
         self.width = rows.shape[1]
         if keep and self.dtype != "int8":
             raise ValueError(f"keep: expected dtype int8, got {self.dtype}: its rows are kept")
@@ -114,7 +125,8 @@ class Index:
     def __repr__(self) -> str:
         """Return how many rows of which kind there are, and where."""
         kept = " beside float32" if self.dtype == "int8" and self._keep else ""
-        where = f", in {self._folder}" if self._folder else ""
+        where = f", on {self._device}" if self._device else ""
+        where += f", in {self._folder}" if self._folder else ""
         return f"Index({len(self)} x {self.width} {self.dtype}{kept}, {self.metric.name!r}{where})"
 
     @property
@@ -162,23 +174,29 @@ class Index:
     ) -> tuple[TopK, np.ndarray]:
         """Return also how many rows were scored exactly for each query."""
         segments, budget = self._segments, parse_memory(memory)
-        given = on_host(read(queries, names=("queries",)))
-        rows = np.ascontiguousarray(given.arrays[0], given.dtype)
+        given = read(queries, names=("queries",))
+        given = on_host(given) if self._device is None else given
+        rows = given.arrays[0]
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ValueError(
-                f"queries: expected a matrix of shape (n, {self.width}), got shape {rows.shape}"
+                f"queries: expected a matrix of shape (n, {self.width}), got shape "
+                + str(tuple(rows.shape))
                 + ("; a single vector v is the matrix v[None, :]" if rows.ndim == 1 else "")
             )
-        check_finite_rows(rows, "queries")
-        rows = self._transformed(rows, "queries")
+        if self._device is None:
+            check_finite_rows(rows, "queries")
+            rows = self._transformed(rows, "queries")
+        else:
+            rows, given = _device.on_device(rows, self._device), given._replace(xp=np)
         masks = _masks(segments, where)
-        k = min(read_k(k), sum(int(mask.sum()) for mask in masks))
+        counts = [int(np.count_nonzero(mask)) for mask in masks]
+        k = min(read_k(k), sum(counts))
         if not (k and len(rows)):
             found = Found.none(len(rows), k)
         else:
             parts, start = [], 0
-            for segment, mask in zip(segments, masks, strict=True):
-                best = _search_segment(self.metric, rows, segment, mask, k, budget, progress)
+            for segment, mask, count in zip(segments, masks, counts, strict=True):
+                best = _search_segment(self.metric, rows, segment, mask, count, k, budget, progress)
                 best.indices[best.indices >= 0] += start
                 parts.append(best)
                 start += len(segment.ids)
@@ -197,15 +215,19 @@ class Index:
         ids : array of int or of str, shape (n,), optional
             Their names, of the kind that the index has; by default the next numbers.
         """
-        rows = _read_vectors(vectors)
+        rows = _read_vectors(vectors, self._device)
         _check_width(rows, self.width)
         rows = self._transformed(rows, "vectors")
         with self._lock:
             names = self._read_ids(ids, len(rows))
             if len(rows):
-                shape = self._shape or self._fitted(rows)
-                store, features = described(shape, self.dtype, self._keep, rows)
-                corpus = make_corpus(store, shape, features)
+                shape, corpus = None, None  # type: Profiles | Norms | None, Any
+                if self._device is not None:
+                    corpus = _device.keep(self.metric, rows, self.dtype, self._device)
+                else:
+                    shape = self._shape or self._fitted(rows)
+                    store, features = described(shape, self.dtype, self._keep, rows)
+                    corpus = make_corpus(store, shape, features)
                 segment = Segment(corpus, names, np.ones(len(names), bool), {})
                 # Nothing has changed until here, where nothing can fail any more.
                 self._shape, self._next_id = shape, _next_id(self._next_id, names)
@@ -235,6 +257,10 @@ class Index:
         since this one was loaded from or saved to it: that raises a FileExistsError.
         """
         folder = Path(path).resolve()
+        if self._device is not None:
+            self._on_host().save(folder)
+            self._folder = folder
+            return
         _files.make_folder(folder)
         with self._lock:
             known, segments = self._is_in(folder), self._segments
@@ -255,6 +281,18 @@ class Index:
             self._manifest = _files.write_manifest(folder, content)
             self._folder, self._segments = folder, segments
             self._shape_files, self._transform_files = shape_files, changes
+
+    def _on_host(self) -> Index:
+        """Return the same index with its rows in host memory; bfloat16 becomes float32."""
+        parts = [
+            _device.to_host(segment.corpus.rows, np.flatnonzero(segment.alive))
+            for segment in self._segments
+        ]
+        rows = np.concatenate(parts) if parts else np.empty((0, self.width), np.float32)
+        dtype = "float16" if self.dtype == "float16" else "float32"
+        index = Index(rows, ids=self.ids, metric=self.metric, dtype=dtype)
+        index._next_id = self._next_id
+        return index
 
     def _is_in(self, folder: Path) -> bool:
         """Return whether a folder holds the files of this index; raise where others replaced them.
@@ -301,7 +339,9 @@ class Index:
         }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], /, *, mmap: bool = True) -> Index:
+    def load(
+        cls, path: str | os.PathLike[str], /, *, mmap: bool = True, device: Any = None
+    ) -> Index:
         """Return the index that a folder holds.
 
         Parameters
@@ -311,15 +351,19 @@ class Index:
         mmap : bool
             Whether to leave the rows on the disk and read what a search needs, so that they need
             not fit into memory. Otherwise everything is read and compared with its checksums.
+        device : str or torch.device, optional
+            A CUDA device to copy the rows to, as for `Index`.
         """
         folder = Path(path).resolve()
-        return _files.read_with_files(folder, lambda found: cls._opened(folder, found, mmap))
+        index = _files.read_with_files(folder, lambda found: cls._opened(folder, found, mmap))
+        return index if device is None else index._moved_to(device)
 
     @classmethod
     def _opened(cls, folder: Path, content: dict[str, Any], mmap: bool) -> Index:
         index = cls.__new__(cls)
         index._manifest = _files.manifest_bytes(content)
         index.metric, index.dtype = find_metric(content["metric"]), content["dtype"]
+        index._device = None
         index.width, index._keep = content["width"], content["keep"]
         index._rank = content.get("rank")
         index._lock, index._folder = threading.Lock(), folder
@@ -332,6 +376,22 @@ class Index:
         index._segments = tuple(
             opened(folder, files, shape, mmap=mmap) for files in content["segments"] if shape
         )
+        return index
+
+    def _moved_to(self, device: Any) -> Index:
+        """Return the same index with its rows on a device; int8 codes become numbers."""
+        if self.transform is not None:
+            raise ValueError(
+                "device: expected an index without a transform, got one with it; search it on the "
+                "host, or build one of transformed rows"
+            )
+        dtype = "float32" if self.dtype == "int8" else self.dtype
+        empty = np.empty((0, self.width), np.float32)
+        index = Index(empty, metric=self.metric, dtype=dtype, device=device)
+        for segment in self._segments:
+            for names, rows in alive_blocks(segment):
+                index.add(rows, ids=names)
+        index._folder, index._next_id = self._folder, self._next_id
         return index
 
     @classmethod
@@ -493,12 +553,18 @@ def _search_segment(
     rows: np.ndarray,
     segment: Segment,
     mask: np.ndarray,
+    allowed: int,
     k: int,
     memory: int,
     progress: bool | None,
 ) -> Found:
     """Return the best rows of a segment; few allowed rows are gathered, not sought among all."""
-    corpus, allowed = segment.corpus, int(mask.sum())
+    corpus = segment.corpus
+    if not isinstance(corpus, Corpus):
+        if not allowed:
+            return Found.none(len(rows), k)
+        some = None if allowed == len(mask) else mask
+        return Found(*_device.search_kept(metric, rows, corpus, k, some, memory=memory))
     if allowed * _SELECTIVE >= len(mask):
         if allowed < len(mask):
             corpus = corpus._replace(allowed=mask)
@@ -567,21 +633,24 @@ def _gathered(blocks: Iterable[Any]) -> Iterator[tuple[np.ndarray | None, np.nda
         yield (np.concatenate(ids) if ids else None), np.concatenate(held)
 
 
-def _read_vectors(vectors: Any) -> np.ndarray:
-    given = on_host(read(vectors, names=("vectors",)))
-    rows: np.ndarray = given.arrays[0]
+def _read_vectors(vectors: Any, device: Any = None) -> Any:
+    given = read(vectors, names=("vectors",))
+    rows = on_host(given).arrays[0] if device is None else _device.detached(given)
     if rows.ndim != 2:
         raise ValueError(
-            f"vectors: expected a matrix of shape (rows, components), got shape {rows.shape}"
+            f"vectors: expected a matrix of shape (rows, components), got shape {tuple(rows.shape)}"
         )
     return rows
 
 
-def _read_dtype(dtype: str | None, rows: np.ndarray) -> str:
+def _read_dtype(dtype: str | None, rows: Any, device: Any = None) -> str:
+    known = DTYPES if device is None else _device.DTYPES
     if dtype is None:
-        return "float16" if rows.dtype == np.float16 else "float32"
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+        found = str(rows.dtype).rpartition(".")[2]
+        return found if found in known and found != "int8" else "float32"
+    if dtype not in known:
+        where = "" if device is None else " on a device"
+        raise ValueError(f"dtype: expected one of {', '.join(known)}{where}, got {dtype!r}")
     return dtype
 
 

@@ -34,7 +34,7 @@ from recos._arrays import (
     replaced,
 )
 from recos._blocks import Progress, run_blocks, spans
-from recos._terms import Doubt, Terms, aligned, aligned_compiled, aligned_exactly
+from recos._terms import Doubt, Terms, aligned, aligned_compiled, aligned_exactly, quiet
 
 # Numbers that one block of work holds of each input.
 _BLOCK_NUMBERS = 2**19
@@ -279,7 +279,7 @@ def bounds(u: Any, v: Any, /, *, axis: int = -1) -> Bounds:
     xp = given.xp
     terms = _aligned_terms(given, *given.arrays, sorts=True)
     chain = [terms.dot]
-    with np.errstate(over="ignore", divide="ignore"):
+    with quiet(xp, over="ignore", divide="ignore"):
         for bound in (Weights(1, 0, 0), Weights(0, 1, 0), Weights(0, 0, 1)):
             # Rounding must not break the chain.
             chain.append(xp.maximum(xp.abs(chain[-1]), _bound(xp, bound, terms)))
@@ -398,7 +398,7 @@ def _aligned_terms(
 
 def divide(xp: Any, metric: Metric, terms: Terms) -> Array:
     """Return the similarity: the dot product over the metric's bound, 0 over 0 being 0."""
-    with np.errstate(over="ignore", divide="ignore"):  # lengths too far apart: the score is 0
+    with quiet(xp, over="ignore", divide="ignore"):  # lengths too far apart: the score is 0
         bound = _bound(xp, metric.weights, terms)
     quotient = terms.dot / xp.where(bound == 0, xp.ones_like(bound), bound)
     return xp.clip(quotient, *metric.range)

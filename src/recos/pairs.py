@@ -11,10 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from recos._arrays import Array
+from recos._arrays import Array, is_plain_on_cuda
 from recos._blocks import Progress, spans
+from recos._exact import pair_scores
 from recos._screen import Hits, find_hits, read_threshold
-from recos._tiles import Grid, check_rows_finite, fill, generic_blocks, plan, read_matrices
+from recos._tiles import (
+    Grid,
+    check_rows_finite,
+    fill,
+    generic_blocks,
+    plan,
+    read_matrices,
+    with_gradient,
+)
 from recos.metrics import Metric, aligned_scores, find_metric
 
 
@@ -51,6 +60,9 @@ def paired(
             f"X and Y: expected as many rows in each, got {x.shape[0]} and {y.shape[0]}; "
             "pairwise compares all rows with all rows"
         )
+    if metric.sorts and is_plain_on_cuda(given):
+        rows = (x.contiguous() for x in given.arrays)
+        return given.give_back(pair_scores(metric, *rows, given=given))
     return given.give_back(aligned_scores(metric, given, progress, compiled=True))
 
 
@@ -244,6 +256,9 @@ def _checked_out(out: Any, grid: Grid, shape: tuple[int, int], dtype: Any) -> np
 
 
 def _generic_pairwise(grid: Grid) -> Array:
+    scores = with_gradient(grid)
+    if scores is not None:
+        return scores
     blocks = [scores for _, scores in generic_blocks(grid)]
     if not blocks:
         shape = grid.x.shape[0], grid.y.shape[0]

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recos._arrays import Array, Inputs, on_host, read, to_numpy
+from recos import _device
+from recos._arrays import Array, Inputs, is_plain_on_cuda, on_host, read, to_numpy
 from recos._blocks import parse_memory, spans
+from recos._exact import pair_scores
 from recos._scan import Found, make_corpus, merge, search
 from recos._screen import find_hits, read_threshold
 from recos._stores import Plain
@@ -45,15 +47,15 @@ class Pairs(NamedTuple):
 
     Attributes
     ----------
-    i, j : numpy.ndarray of int64, shape (n,)
-        Row numbers.
-    scores : numpy.ndarray, shape (n,)
+    i, j : array of int64, shape (n,)
+        Row numbers: tensors where the inputs are on a CUDA device, else NumPy arrays.
+    scores : array, shape (n,)
         Similarities.
     """
 
-    i: np.ndarray
-    j: np.ndarray
-    scores: np.ndarray
+    i: Array
+    j: Array
+    scores: Array
 
 
 def topk(
@@ -106,7 +108,9 @@ def topk(
     array([[0, 1]])
     """
     metric, budget = find_metric(metric), parse_memory(memory)
-    given = on_host(read_matrices(queries, corpus, names=("queries", "corpus")))
+    given = read_matrices(queries, corpus, names=("queries", "corpus"))
+    on_cuda = is_plain_on_cuda(given)
+    given = given if on_cuda else on_host(given)
     rows, stored = given.arrays
     allowed = read_where(where, len(stored))
     if exclude_self and len(rows) != len(stored):
@@ -118,6 +122,9 @@ def topk(
     # Where all rows may be found, each query finds all but itself.
     k = min(read_k(k), max(0, most - (exclude_self and most == len(stored))))
     own = np.arange(len(rows)) if exclude_self else None
+    if on_cuda:
+        found = _find_on_device(given, k, metric, allowed, own, budget)
+        return TopK(given.give_back(found.scores), found.indices)
     check_finite_rows(rows, given.names[0])
     return give_back(given, _find(given, rows, k, metric, allowed, own, budget, progress))
 
@@ -150,6 +157,33 @@ def _find(
         best.indices[best.indices >= 0] += part.start
         found = [merge([*found, best], k)]
     return found[0]
+
+
+def _find_on_device(
+    given: Inputs,
+    k: int,
+    metric: Metric,
+    allowed: np.ndarray | None,
+    own: np.ndarray | None,
+    budget: int,
+) -> TopK:
+    """Return the k best, scored in float64, on the device of the inputs."""
+    xp, (rows, stored), device = given.xp, given.arrays, given.home.device
+    _device.check_finite_rows(rows, given.names[0])
+    if not (k and len(rows)):
+        scores = xp.full((len(rows), k), -xp.inf, dtype=xp.float64, device=device)
+        return TopK(scores, xp.full((len(rows), k), -1, dtype=xp.int64, device=device))
+    found = _device.search_rows(
+        metric,
+        rows.contiguous(),
+        stored,
+        k,
+        None if own is None else xp.asarray(own, device=device),
+        None if allowed is None else xp.asarray(allowed, device=device),
+        memory=budget,
+        name=given.names[1],
+    )
+    return TopK(found.scores, found.indices)
 
 
 def rerank(
@@ -192,17 +226,21 @@ def rerank(
     array([[0, 1]])
     """
     metric = find_metric(metric)
-    given = on_host(read(queries, vectors, names=("queries", "vectors")))
+    given = read(queries, vectors, names=("queries", "vectors"))
+    on_cuda = is_plain_on_cuda(given)
+    given = given if on_cuda else on_host(given)
     rows, stored = given.arrays
     for_each = stored.ndim == 3
     if rows.ndim != 2 or stored.ndim not in (2, 3) or (for_each and len(stored) != len(rows)):
         raise ValueError(
             "queries and vectors: expected shapes (n, d) and (m, d) or (n, c, d), got "
-            f"{rows.shape} and {stored.shape}"
+            f"{tuple(rows.shape)} and {tuple(stored.shape)}"
         )
     count = stored.shape[-2]
     which = _read_candidates(candidates, len(rows), count)
     k = which.shape[1] if k is None else min(read_k(k), which.shape[1])
+    if on_cuda:
+        return _rerank_on_device(given, which, k, metric)
     scores = np.full(which.shape, -np.inf)
     query, place = np.nonzero(which >= 0)
     row = which[query, place]
@@ -218,6 +256,27 @@ def rerank(
     order = np.lexsort((which, -scores), axis=1)[:, :k]
     scores, which = (np.take_along_axis(x, order, axis=1) for x in (scores, which))
     return give_back(given, Found(scores, which, (which >= 0).sum(axis=1)))
+
+
+def _rerank_on_device(given: Inputs, which: np.ndarray, k: int, metric: Metric) -> TopK:
+    """Return candidates by their score, on the device of the inputs."""
+    xp, (rows, stored) = given.xp, (x.contiguous() for x in given.arrays)
+    for x, name in zip((rows, stored), given.names, strict=True):
+        _device.check_finite_rows(xp.reshape(x, (-1, x.shape[-1])), name)
+    number = xp.asarray(np.ascontiguousarray(which), device=given.home.device)
+    query, place = xp.nonzero(number >= 0)
+    row = number[query, place]
+    if stored.ndim == 3:
+        row = query * stored.shape[1] + row
+        stored = xp.reshape(stored, (-1, stored.shape[-1]))
+    scores = xp.full(which.shape, -xp.inf, dtype=xp.float64, device=given.home.device)
+    scores[query, place] = pair_scores(metric, rows, stored, query, row)
+    last = xp.where(number >= 0, number, 2**62)
+    order = xp.argsort(last, axis=1)
+    scores, number = (xp.take_along_axis(x, order, axis=1) for x in (scores, number))
+    order = xp.argsort(scores, axis=1, descending=True, stable=True)
+    scores, number = (xp.take_along_axis(x, order, axis=1) for x in (scores, number))
+    return TopK(given.give_back(scores[:, :k]), number[:, :k])
 
 
 def recall(found: Any, truth: TopK, k: int | None = None) -> float:
@@ -314,9 +373,10 @@ def range_search(
     array([0, 1])
     """
     names = "queries", "corpus"
-    found = _joined(_reaching(queries, corpus, threshold, metric, memory, progress, names))
+    given = read_matrices(queries, corpus, names)
+    found = _joined(_reaching(given, False, threshold, metric, memory, progress))
     order = np.lexsort((found.j, -found.scores, found.i))
-    return Pairs(*(field[order] for field in found))
+    return _at_home(given, Pairs(*(field[order] for field in found)))
 
 
 def mine_pairs(
@@ -367,10 +427,11 @@ def mine_pairs(
         )
     most = None if max_pairs is None else read_k(max_pairs, "max_pairs")
     parts: list[Pairs] = []
-    given = on_host(read_matrices(X, X, names=("X", "X")))
+    given = read_matrices(X, X, names=("X", "X"))
+    given = given if is_plain_on_cuda(given) else on_host(given)
     budget = parse_memory(memory) * 5 // 8  # the rest is for choosing the best
     if threshold is not None:
-        blocks = _reaching(X, None, threshold, metric, budget, progress, ("X", "X"))
+        blocks = _reaching(given, True, threshold, metric, budget, progress)
     else:
         blocks = _nearest(given, read_k(k), find_metric(metric), budget, progress)
     for block in blocks:
@@ -378,7 +439,9 @@ def mine_pairs(
         if most is not None:
             parts = [_best_once(parts, most)]
     i, j, scores = _best_once(parts, most)
-    return Pairs(i, j, scores if threshold is not None else to_numpy(given.give_back(scores)))
+    if threshold is None:
+        scores = to_numpy(given.give_back(given.xp.asarray(scores)))
+    return _at_home(given, Pairs(i, j, scores))
 
 
 def _nearest(
@@ -387,6 +450,12 @@ def _nearest(
     """Yield the pairs of rows with their k best, in float64; some pairs come from both sides."""
     rows = given.arrays[0]
     k = min(k, max(0, len(rows) - 1))
+    if is_plain_on_cuda(given):
+        found = _find_on_device(given, k, metric, None, np.arange(len(rows)), budget)
+        row, other = np.repeat(np.arange(len(rows)), k), to_numpy(found.indices).ravel()
+        scores = to_numpy(found.scores).ravel()
+        yield Pairs(np.minimum(row, other), np.maximum(row, other), scores)
+        return
     check_finite_rows(rows, given.names[0])
     for part in spans(len(rows), max(1, budget // 4 // (_PAIR * max(k, 1)))):
         own = np.arange(part.start, part.stop)
@@ -414,20 +483,47 @@ def _joined(parts: Iterable[Pairs]) -> Pairs:
     return Pairs(*(np.concatenate(fields) for fields in zip(*(list(parts) or [none]), strict=True)))
 
 
+def _at_home(given: Inputs, found: Pairs) -> Pairs:
+    """Return pairs on the device of the inputs, if that is a GPU."""
+    if not is_plain_on_cuda(given):
+        return found
+    return Pairs(*(given.xp.asarray(x, device=given.home.device) for x in found))
+
+
 def _reaching(
-    X: Any,
-    Y: Any,
+    given: Inputs,
+    mirrored: bool,
     threshold: float,
     metric: str | Metric,
     memory: str | int,
     progress: bool | None,
-    names: tuple[str, str],
 ) -> Iterator[Pairs]:
-    """Yield the pairs that reach a threshold."""
-    grid = plan(X, Y, metric, memory, names, holds_rows=False)
+    """Yield the pairs that reach a threshold; mirrored ones come once, with i < j."""
+    if is_plain_on_cuda(given):
+        return iter([_reaching_on_device(given, mirrored, threshold, metric, memory)])
+    (X, Y), (first, second) = given.arrays, given.names
+    Y = None if mirrored else Y
+    grid = plan(X, Y, metric, memory, (first, second), holds_rows=False)
     check_rows_finite(grid)
-    hits = find_hits(grid, read_threshold(threshold), upper=Y is None, progress=progress)
+    hits = find_hits(grid, read_threshold(threshold), upper=mirrored, progress=progress)
     return (Pairs(*found) for found in hits)
+
+
+def _reaching_on_device(
+    given: Inputs, mirrored: bool, threshold: float, metric: str | Metric, memory: str | int
+) -> Pairs:
+    """Return pairs that were found on the device of the inputs."""
+    (rows, stored), threshold = given.arrays, read_threshold(threshold)
+    _device.check_finite_rows(rows, given.names[0])
+    # A score that is the threshold once it is rounded as scores are returned reaches it.
+    rounding = 2.0**-24 if given.dtype == given.xp.float32 else 0.0
+    i, j, scores = _device.reaching_rows(
+        find_metric(metric), rows.contiguous(), stored, threshold - rounding * abs(threshold),
+        memory=parse_memory(memory), name=given.names[1],
+    )  # fmt: skip
+    scores = given.xp.astype(scores, given.dtype)
+    kept = (scores >= threshold) & ((i < j) | (not mirrored))
+    return Pairs(*(to_numpy(field[kept]) for field in (i, j, scores)))
 
 
 def read_k(k: Any, name: str = "k") -> int:

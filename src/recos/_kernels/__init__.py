@@ -7,6 +7,24 @@
 * ``ranks``: rank correlations of weighted observations.
 * ``tiles``: products of tiles divided by their bounds.
 
+* ``select``, ``codes``: limits of tiles of scores, and int8 codes of rows.
+
+For PyTorch tensors on CUDA devices:
+
+* ``warps``: CUDA C++ (``cuda/``), where a warp holds a row. Sorting in registers needs numbers that
+  are named one by one and pass between lanes, which Triton does not offer.
+* ``triton``: products on tensor cores that are reduced before they reach memory.
+
+Which of them runs is decided where they are called::
+
+    paired, rerank, final scores   _exact    float32, float16, bfloat16, width <= 2048: warps.score
+                                             else sort and sums of PyTorch, in float64
+    pairwise                       _tiles    float32, no gradient, not traced: triton.ratios
+                                             else products of the array namespace
+    topk, range_search, Index      _device   recos and cos of those dtypes: triton.maxima, then
+                                             warps.sift, warps.rank; each has its plain version
+                                             else all pairs in float64, in blocks
+
 The array-namespace code in ``_terms`` says the same in a few lines for every library and is what
 these are tested against. Importing this package loads Numba, so it is imported on first use.
 """
