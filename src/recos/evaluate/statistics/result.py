@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 Alternative = Literal["two-sided", "greater", "less"]
+SETTINGS = "settings are independent, though they share models and data sets"
 
 
 @dataclass(frozen=True)
@@ -76,3 +77,10 @@ def labels(
     known = list(dict.fromkeys(given))
     place = {label: i for i, label in enumerate(known)}
     return known, np.array([place[label] for label in given])
+
+
+def tail_of(below: float, above: float, alternative: Alternative) -> float:
+    """Return p of the probabilities of what is as small or smaller, and as large or larger."""
+    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
+        alternative
+    ]
