@@ -258,7 +258,7 @@ def test_the_gradient_of_the_kernel_is_that_of_float64(rng, width):
         torch.testing.assert_close(narrow, wide, rtol=1e-4, atol=2e-5)
 
 
-# array-api-compat caches what it knows of a class, and PyTorch says that it looks through the cache.
+# array-api-compat caches what it knows of a class; PyTorch says that it looks through the cache.
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a .functools.lru_cache")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("function", ["pairwise", "paired"])
