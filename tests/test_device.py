@@ -5,6 +5,7 @@ import pytest
 
 import recos
 from recos import _device
+from recos._device import kept
 from recos.metrics import METRICS
 
 torch = pytest.importorskip("torch")
@@ -221,7 +222,7 @@ def test_an_index_on_a_device(rng, dtype, tmp_path):
 
 @pytest.mark.gpu
 def test_rows_that_do_not_fit_stay_in_host_memory(rng, monkeypatch):
-    monkeypatch.setattr(_device, "_KEPT", 0.0)
+    monkeypatch.setattr(kept, "_KEPT", 0.0)
     X = rng.standard_normal((3000, 96)).astype(np.float32)
     index = recos.Index(X, device="cuda")
     assert not index._segments[0].corpus.rows.is_cuda
