@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recos._kernels import bounds, ranks, sorting, sums, tiles
+from recos._kernels import networks, ranks, sorting, sums, tiles
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (3, 3), (5, 8), (4, 33), (17, 16)]
 NEAR = {np.float32: 1e-5, np.float64: 1e-13}
@@ -235,7 +235,7 @@ def zeros_and_ones(size):
 def test_products_of_rows_sorted_side_by_side(n, width):
     u, v = normal(1, n, width, dtype=np.float32), normal(2, n, width, dtype=np.float32)
     out = np.full((n, 2), np.nan)
-    bounds.sorted_products(u, v, out)
+    sorting.sorted_products(u, v, out)
     a, b = np.sort(u.astype(np.float64)), np.sort(v.astype(np.float64))
     np.testing.assert_allclose(out[:, 0], (a * b).sum(axis=1), rtol=1e-13)
     np.testing.assert_allclose(out[:, 1], (a * b[:, ::-1]).sum(axis=1), rtol=1e-13)
@@ -258,7 +258,7 @@ def test_coordinates_of_sorted_rows(n, width, even, odd):
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 def test_the_odd_even_network_sorts(size):
     numbers = zeros_and_ones(size)
-    sorted_numbers = exchanged(numbers, sorting.odd_even(size))
+    sorted_numbers = exchanged(numbers, networks.odd_even(size))
     np.testing.assert_array_equal(sorted_numbers, np.sort(numbers, axis=0))
 
 
@@ -268,7 +268,7 @@ def test_the_bitonic_network_sorts_what_rises_then_falls(size):
     turns = (numbers != np.roll(numbers, 1, axis=0)).sum(axis=0)  # around the circle
     numbers = numbers[:, turns <= 2]
     np.testing.assert_array_equal(
-        exchanged(numbers, sorting.bitonic(size)), np.sort(numbers, axis=0)
+        exchanged(numbers, networks.bitonic(size)), np.sort(numbers, axis=0)
     )
 
 
@@ -279,7 +279,7 @@ def test_the_mirrored_network_merges_two_runs(size):
     for i in range(low.shape[1]):
         for j in range(high.shape[1]):
             both = np.concatenate([low[:, i], high[::-1, j]])[:, None]
-            merged = exchanged(both, sorting.mirrored(size))
+            merged = exchanged(both, networks.mirrored(size))
             merged = np.concatenate([merged[:size], merged[: size - 1 : -1]])
             np.testing.assert_array_equal(merged, np.sort(both, axis=0))
 

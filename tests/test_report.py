@@ -36,7 +36,13 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
             for variant, gain, real in zip(VARIANTS[1:], gains, significant, strict=True):
                 half = abs(gain) / 2 if real else abs(gain) * 2
                 found = Gain(
-                    gain, gain - half, gain + half, 0.5, "Williams", 0.5, 0.01 if real else 0.6
+                    gain,
+                    gain - half,
+                    gain + half,
+                    0.5,
+                    "influence t-test",
+                    0.5,
+                    0.01 if real else 0.6,
                 )
                 other = {"Pearson": (base, base - 0.01, base + 0.01)}
                 cells.append(
@@ -99,7 +105,7 @@ def test_a_gain_that_is_not_significant_is_called_so():
 
 
 def test_a_gain_needs_both_the_interval_and_the_adjusted_p():
-    gain = {"estimate": 0.1, "p": 0.01, "test": "Williams", "bootstrap_p": 0.01}
+    gain = {"estimate": 0.1, "p": 0.01, "test": "influence t-test", "bootstrap_p": 0.01}
     assert Gain(**gain, low=0.05, high=0.2, adjusted=0.03).significant
     assert Gain(**gain, low=-0.2, high=-0.05, adjusted=0.03).significant
     assert not Gain(**gain, low=-0.01, high=0.2, adjusted=0.03).significant

@@ -120,9 +120,35 @@ class TestWilcoxon:
     @given(st.lists(st.floats(-9, 9), min_size=4, max_size=70, unique=True))
     def test_interval_holds_the_estimate_and_turns_with_the_sign(self, values):
         d = np.round(values, 3)
+        if d.min() == d.max():
+            return
         found, turned = s.wilcoxon(d), s.wilcoxon(-d)
         assert found.low <= found.estimate <= found.high
         assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("d", "lowest"),
+        [([1.0, 2.0, 3.0], 0.25), ([1, 2, 3, 4, 5.0], 0.0625), ([0, 1, 1, 2, 2.0], 0.09)],
+    )
+    def test_interval_is_unbounded_where_few_differences_allow_none(self, d, lowest):
+        found = s.wilcoxon(d)
+        assert lowest <= found.p  # the least that so many differences can have
+        assert (found.low, found.high) == (-np.inf, np.inf)
+        found = s.wilcoxon(d, confidence=0.6)
+        assert min(d) <= found.low < found.high <= max(d)
+        for sign, alternative in ((1, "greater"), (-1, "less")):
+            four = sign * np.array([1, 1, 2, 2])
+            p = s.wilcoxon(four, alternative=alternative).p
+            for factor, bounded in ((0.9, False), (1.1, True)):
+                found = s.wilcoxon(four, alternative=alternative, confidence=1 - factor * p)
+                assert np.isfinite([found.low, found.high]).any() == bounded
+        six = s.wilcoxon([1, 2, 3, 4, 5, 6.0])
+        assert (six.p, six.low, six.high) == (0.03125, 1, 6)
+
+    def test_equal_differences_have_no_interval(self):
+        for d in ([0.1] * 10, [0.0] * 3):
+            found = s.wilcoxon(d)
+            assert (found.estimate, found.low, found.high) == (d[0], None, None)
 
     def test_rounding_of_decimals_makes_no_difference(self):
         d = np.array([0.30, 0.10, -0.10, 0.20, 0.20])
@@ -226,7 +252,7 @@ class TestCorrelations:
         r23 = stats.pearsonr(better, worse).statistic
         assert found.estimate == pytest.approx(r12 - r13)
         assert 0 < found.low < found.estimate < found.high
-        assert found.p == 2 / 2001
+        assert found.p == 1 / 2000
         for name, test in (("williams", s.williams), ("steiger", s.steiger)):
             expected = test(r12, r13, r23, 400)
             assert found.detail[name]["statistic"] == pytest.approx(expected.statistic)
@@ -257,6 +283,40 @@ class TestCorrelations:
             found = s.compare_correlations(a, b, human, resamples=400)
             held += found.low <= 0 <= found.high
         assert 180 <= held <= 199  # 95 % of 200, by chance from 181 to 198 with p = 0.99
+
+    def test_p_of_the_influences_holds_where_that_of_williams_does_not(self, rng):
+        rejected = dict.fromkeys(("influence", "williams", "steiger"), 0)
+        for _ in range(400):  # the noise grows with the human score, and no variant is better
+            human = np.round(rng.exponential(size=400))
+            a, b = human + rng.normal(size=(2, 400)) * (human + 0.2)
+            detail = s.compare_correlations(a, b, human, resamples=2).detail
+            for name in rejected:
+                rejected[name] += detail[name]["p"] < 0.05
+        assert 8 <= rejected["influence"] <= 32  # 5 % of 400, and three times its spread
+        assert min(rejected["williams"], rejected["steiger"]) > 40
+
+    def test_p_belongs_to_the_interval(self, rng):
+        human = rng.exponential(size=40)
+        for size in (0.8, 1.0, 1.3):
+            a, b = human + size * rng.normal(size=40), human + rng.normal(size=40)
+            p = s.compare_correlations(a, b, human).p
+            assert p > 0.01  # so that twenty draws or more are beyond 0
+            for confidence, holds in ((1 - 0.8 * p, True), (1 - 1.2 * p, False)):
+                found = s.compare_correlations(a, b, human, confidence=confidence)
+                assert (found.low <= 0 <= found.high) == holds
+
+    @pytest.mark.parametrize("much", [1e-6, 1e-8, 1e-10, 1e-12, 1e-14])
+    def test_variants_that_are_nearly_equal(self, rng, much):
+        human = rng.normal(size=60)
+        x = human + rng.normal(size=60)
+        found = s.compare_correlations(x + much * rng.normal(size=60), x, human, kind="pearson")
+        assert found.low <= found.estimate <= found.high
+        ps = [found.detail[name]["p"] for name in ("williams", "steiger") if name in found.detail]
+        assert 0 <= found.detail["influence"]["p"] <= 1
+        assert all(0 <= p <= 1 for p in ps)
+        assert len(ps) == (0 if 1e-12 < much < 1e-7 else 2)
+        assert np.isnan(s.williams(0.5 + 1e-9, 0.5, 1.0, n=100).p)
+        assert np.isnan(s.steiger(0.5 + 1e-9, 0.5, 1.0, n=100).p)
 
     def test_mean_over_subsets(self, rng):
         human, x, z = np.round(rng.normal(size=(3, 90)), 1)
@@ -413,6 +473,8 @@ class TestAcrossSettings:
             s.benjamini_hochberg([full[name].p for name in family])
         )
         assert all(test.assumes for test in full.values())
+        assert full["paired_t"].detail["d"] == pytest.approx(s.cohens_d(a + GAINS, a))
+        assert full["paired_t"].detail["differences"]["median"] == pytest.approx(0.25)
         six = s.across(*rng.normal(size=(2, 36)), *np.divmod(np.arange(36), 6))
         assert set(six) == set(full) | {"leave_one_dataset_out", "cluster_bootstrap"}
         one = s.across(a + GAINS, a, ["x"] * 6, list("stuvwx"))
@@ -443,6 +505,14 @@ class TestAcrossSettings:
             (lambda: s.two_way_t([1, 2, 2, 1], "xxyy", "stst"), "that differ, got none"),
             (lambda: s.means_by([1.0, 2.0], ["a"]), "groups: expected 2 labels.* got 1"),
             (lambda: s.leave_one_out([1.0, 2.0, 3.0], "aaa"), "two or more differences outside"),
+            (lambda: s.wilcoxon([1.0, 2.0], alternative="bigger"), "'two-sided', .* got 'bigger'"),
+            (lambda: s.wilcoxon([1.0, 2.0], confidence=2), "between 0 and 1, got 2"),
+            (lambda: s.paired_t([1.0, 2.0], alternative="more"), "alternative: .* got 'more'"),
+            (lambda: s.sign_test([1.0, 2.0], confidence=95), "between 0 and 1, got 95"),
+            (lambda: s.mixed_model([1, 2, 3], [0, 1, 2], "abc", "xyz"), "the same 1 in all"),
+            (lambda: s.mixed_model([1, 2], [1, 3], "ab", "xx", confidence=0), "share .* got 0"),
+            (lambda: s.cohens_d([1.0, 1.0], [2.0, 2.0]), "scores that differ, got 1 alone, and 2"),
+            (lambda: s.cohens_dz([1.0, 1.0]), "two values or more, got 1 alone"),
             (lambda: s.mixed_model([1, 2], [1, 2, 3], "ab", "xx"), "scores_b: expected 2 scores"),
             (lambda: s.across([1, 2, 3], [1, 2], "ab", "xx"), "scores_b: expected 3 scores"),
         ],

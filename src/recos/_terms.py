@@ -96,9 +96,7 @@ def _sorted_products(u: np.ndarray, v: np.ndarray, bounds: np.ndarray) -> None:
     from recos._kernels import sorting, sums  # noqa: PLC0415 - loads Numba
 
     if sorting.for_lanes(u):
-        from recos._kernels.bounds import sorted_products  # noqa: PLC0415 - takes long to compile
-
-        sorted_products(u, v, bounds)
+        sorting.sorted_products(u, v, bounds)
         return
     room_u, room_v = (np.empty((min(len(x), _FEW), x.shape[1]), x.dtype) for x in (u, v))
     for part in spans(len(bounds), _FEW):

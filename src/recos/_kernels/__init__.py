@@ -1,12 +1,11 @@
 """Compiled kernels for NumPy blocks: they release the GIL and add up in float64.
 
 * ``sums``: dot products and squares of aligned rows.
-* ``sorting``: rows sorted in vector registers, and their products with a basis.
-* ``bounds``: aligned rows sorted in the same way, and their products.
+* ``networks``: how rows are sorted in vector registers.
+* ``sorting``: rows sorted so, their products with a basis and with each other.
 * ``distance``: recos as usearch calls it.
 * ``ranks``: rank correlations of weighted observations.
 * ``tiles``: products of tiles divided by their bounds.
-
 * ``select``, ``codes``: limits of tiles of scores, and int8 codes of rows.
 
 For PyTorch tensors on CUDA devices:

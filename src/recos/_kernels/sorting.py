@@ -1,12 +1,7 @@
-"""Sort many float32 rows at once, one row in each lane of a vector register.
+"""Sort float32 rows side by side in vector registers, and make what is wanted of them there.
 
-A sorting network compares the same places whatever the numbers are, so registers that hold the
-first, second, ... numbers of 16 rows are compared as wholes: two instructions put 16 pairs of
-numbers in order. Runs of 16 numbers are sorted by Batcher's odd-even network, then merged two by
-two by his bitonic one, several levels at a time while their numbers are in registers. Runs beyond
-the end of a row hold infinity, and are left out wherever they would be met alone.
-
-This takes about half the time of NumPy's own vectorised sort, which takes one row at a time.
+That is the rows themselves, their products with a basis, or both products of aligned rows. A block
+is done in one call: threads that ask Python for the next few rows wait for each other.
 """
 
 from __future__ import annotations
@@ -19,18 +14,27 @@ from numba import types
 from numba.extending import intrinsic
 
 from recos._kernels import compiled, matrix
+from recos._kernels.networks import (
+    LANES,
+    MASK,
+    REGISTER,
+    RUN,
+    place_of,
+    sort_into_lanes,
+    turn,
+)
 
-LANES = 16
-_RUN = 16  # numbers sorted at first
-_REGISTER = ir.VectorType(ir.FloatType(), LANES)  # split by the compiler where they are smaller
 _WIDEST = 2**13  # wider rows of all lanes leave the cache, and NumPy is as fast
-
-Exchanges = list[tuple[int, int]]
+PLACES, _VECTORS = 8, 4  # that are multiplied at once: as many as the registers hold
+_WIDE = ir.VectorType(ir.DoubleType(), LANES)
+_FIRST = ir.Constant(ir.IntType(32), 0)
+_FUSED = ("contract",)  # one rounding for a product and its sum
+_NONE, _NO_BOUNDS = np.empty((0, LANES), np.float32), np.empty((0, 2))
 
 
 def for_lanes(x: np.ndarray) -> bool:
     """Whether rows are of the kind that can be sorted side by side, and faster so."""
-    return x.dtype == np.float32 and _RUN < x.shape[1] <= _WIDEST
+    return x.dtype == np.float32 and RUN < x.shape[1] <= _WIDEST
 
 
 def fits_lanes(x: np.ndarray) -> bool:
@@ -41,8 +45,7 @@ def fits_lanes(x: np.ndarray) -> bool:
 def sort_rows(x: np.ndarray, out: np.ndarray) -> None:
     """Write the rows of ``x``, each sorted, to ``out``; both are contiguous."""
     if fits_lanes(x):
-        none = np.empty((0, LANES), np.float32)
-        _in_lanes(x, none, none, make_room(x.shape[1]), none, out)
+        _in_lanes(x, _NONE, _NONE, _NONE, _make_room(x.shape[1]), _NONE, _NONE, out, _NO_BOUNDS)
     else:
         out[...] = x
         out.sort(axis=-1)
@@ -56,8 +59,26 @@ def coordinates(x: np.ndarray, even: np.ndarray, odd: np.ndarray) -> np.ndarray:
     parts = _in_fours(even), _in_fours(odd[:, ::-1])
     count = sum(map(len, parts))
     sums, found = np.empty((count, LANES), np.float32), np.empty((len(x), count), np.float32)
-    _in_lanes(x, *parts, make_room(x.shape[1]), sums, found)
+    room = _make_room(x.shape[1])
+    _in_lanes(x, _NONE, *parts, room, _NONE, sums, found, _NO_BOUNDS)
     return found[:, np.r_[: len(even), len(parts[0]) : len(parts[0]) + len(odd)]]
+
+
+def sorted_products(u: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+    """Write u↑·v↑ and u↑·v↓ of aligned rows, added up in float64, to ``out`` (n, 2).
+
+    Sorted rows never leave the registers and the cache. A one-row input goes with every row. The
+    result for two rows is the same whatever other rows there are.
+    """
+    found = np.empty((max(len(out), LANES), 2))
+    rooms = _make_room(u.shape[1]), _make_room(u.shape[1])
+    _in_lanes(_enough(u), _enough(v), _NONE, _NONE, *rooms, _NONE, _NONE, found)
+    out[:] = found[: len(out)]
+
+
+def _enough(x: np.ndarray) -> np.ndarray:
+    """Return as many rows as there are lanes, or more: the last is repeated."""
+    return x if len(x) >= LANES else x[np.minimum(np.arange(LANES), len(x) - 1)]
 
 
 def _in_fours(vectors: np.ndarray) -> np.ndarray:
@@ -65,192 +86,12 @@ def _in_fours(vectors: np.ndarray) -> np.ndarray:
     return np.pad(vectors.astype(np.float32), [(0, -len(vectors) % _VECTORS), (0, 0)])
 
 
-def make_room(width: int) -> np.ndarray:
+def _make_room(width: int) -> np.ndarray:
     """Return room for a number of each lane in each row, in whole cache lines."""
-    size = max(_RUN, 1 << (width - 1).bit_length())
+    size = max(RUN, 1 << (width - 1).bit_length())
     numbers = np.empty((size + 1) * LANES, np.float32)
     start = (-numbers.ctypes.data // numbers.itemsize) % LANES
     return numbers[start : start + size * LANES].reshape(size, LANES)
-
-
-def odd_even(size: int) -> Exchanges:
-    """Return the exchanges that sort a power of two of numbers (Batcher 1968)."""
-    if size == 1:
-        return []
-    half = size // 2
-    upper = [(half + i, half + j) for i, j in odd_even(half)]
-    return odd_even(half) + upper + _odd_even_merge(range(size))
-
-
-def _odd_even_merge(places: range) -> Exchanges:
-    if len(places) == 2:
-        return [(places[0], places[1])]
-    inner = list(zip(places[1:-1:2], places[2:-1:2], strict=True))
-    return _odd_even_merge(places[::2]) + _odd_even_merge(places[1::2]) + inner
-
-
-def bitonic(size: int, first: int = 0) -> Exchanges:
-    """Return the exchanges that sort numbers which rise, then fall, or the other way around."""
-    if size == 1:
-        return []
-    half = size // 2
-    across = [(first + i, first + i + half) for i in range(half)]
-    return across + bitonic(half, first) + bitonic(half, first + half)
-
-
-def mirrored(size: int) -> Exchanges:
-    """Return the exchanges that begin a merge of ascending runs.
-
-    The first ``size`` numbers are of the one run, the rest their mirror images in the other, so
-    that these descend.
-    """
-    across = [(i, size + i) for i in range(size)]
-    descending = [(size + j, size + i) for i, j in bitonic(size)]
-    return across + bitonic(size) + descending
-
-
-def place_of(builder: Any, data: Any, row: Any, stride: int, register: Any = _REGISTER) -> Any:
-    place = builder.gep(data, [builder.mul(row, ir.Constant(row.type, stride))])
-    return builder.bitcast(place, register.as_pointer())
-
-
-def _network(size: int, exchanges: Exchanges, images: int = 0) -> Any:
-    """Return a compiled function ``apply(room, first, step, mirror)`` that does the exchanges.
-
-    Row ``first + k * step`` of ``room`` holds number k, in each lane another; the last ``images``
-    numbers are in rows ``mirror - k * step``.
-    """
-
-    @intrinsic
-    def apply(typing_context, room, first, step, mirror):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            data = context.make_array(room)(context, builder, args[0]).data
-            word = context.get_value_type(types.intp)
-            steps = [(args[1], k) for k in range(size)] + [(args[3], -k) for k in range(images)]
-            rows = [builder.add(row, builder.mul(args[2], word(k))) for row, k in steps]
-            places = [place_of(builder, data, row, LANES) for row in rows]
-            numbers = [builder.load(place, align=4) for place in places]
-            for i, j in exchanges:
-                a, b = numbers[i], numbers[j]
-                less = builder.fcmp_ordered("<", a, b)
-                numbers[i], numbers[j] = builder.select(less, a, b), builder.select(less, b, a)
-            for place, number in zip(places, numbers, strict=True):
-                builder.store(number, place, align=4)
-            return context.get_dummy_value()
-
-        return types.void(room, types.intp, types.intp, types.intp), generate
-
-    return apply
-
-
-_sort16, _end16 = _network(_RUN, odd_even(_RUN)), _network(_RUN, bitonic(_RUN))
-_merge1, _merge2, _merge4, _merge8 = (_network(n, mirrored(n), n) for n in (1, 2, 4, 8))
-_halve2, _halve4, _halve8, _halve16 = (_network(n, bitonic(n)) for n in (2, 4, 8, 16))
-
-
-@intrinsic
-def _turn(typing_context, x, row, column, out, out_row, out_column):  # type: ignore[no-untyped-def]
-    """Write the 16 x 16 numbers of ``x`` from a place on to ``out``, their axes swapped."""
-
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        def places(array_type: Any, array: Any, row: Any, column: Any) -> list[Any]:
-            array = context.make_array(array_type)(context, builder, array)
-            width = builder.extract_value(array.shape, 1)
-            starts = [builder.add(row, row.type(k)) for k in range(LANES)]
-            starts = [builder.add(builder.mul(start, width), column) for start in starts]
-            return [place_of(builder, array.data, start, 1) for start in starts]
-
-        numbers = [builder.load(place, align=4) for place in places(x, *args[:3])]
-        for step in (1, 2, 4, 8):  # swap the off-diagonal quarters of squares of twice the step
-            for i in range(LANES):
-                if not i & step:
-                    a, b = numbers[i], numbers[i + step]
-                    low = [k if not k & step else k - step + LANES for k in range(LANES)]
-                    high = [k + step if not k & step else k + LANES for k in range(LANES)]
-                    numbers[i], numbers[i + step] = (
-                        builder.shuffle_vector(a, b, ir.Constant(_MASK, which))
-                        for which in (low, high)
-                    )
-        for place, number in zip(places(out, *args[3:]), numbers, strict=True):
-            builder.store(number, place, align=4)
-        return context.get_dummy_value()
-
-    place = types.intp, types.intp
-    return types.void(x, *place, out, *place), generate
-
-
-_MASK = ir.VectorType(ir.IntType(32), LANES)
-
-
-@compiled()
-def _begin_merge(room, first, run):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Compare a run with the mirror image of the next, then numbers run/2, run/4, run/8 apart.
-
-    Return how long the runs still to sort are.
-    """
-    parts = min(run // _RUN, 8)
-    step = run // parts
-    for k in range(first, first + step):
-        mirror = 2 * (first + run) - 1 - k
-        if parts == 8:
-            _merge8(room, k, step, mirror)
-        elif parts == 4:
-            _merge4(room, k, step, mirror)
-        elif parts == 2:
-            _merge2(room, k, step, mirror)
-        else:
-            _merge1(room, k, step, mirror)
-    return step
-
-
-@compiled()
-def _halve(room, first, count, size):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Compare numbers size/2, size/4, size/8, size/16 apart, in runs of ``size``.
-
-    Return how long the runs still to sort are.
-    """
-    parts = min(size // _RUN, 16)
-    step = size // parts
-    for start in range(first, first + count, size):
-        for k in range(start, start + step):
-            if parts == 16:
-                _halve16(room, k, step, 0)
-            elif parts == 8:
-                _halve8(room, k, step, 0)
-            elif parts == 4:
-                _halve4(room, k, step, 0)
-            else:
-                _halve2(room, k, step, 0)
-    return step
-
-
-@compiled()
-def _sort_lanes(room, width):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Sort the first ``width`` rows of ``room``, each lane for itself; the rest is infinite."""
-    for first in range(0, width, _RUN):
-        _sort16(room, first, 1, 0)
-    run = _RUN
-    while run < width:
-        for first in range(0, width - run, 2 * run):
-            step = _begin_merge(room, first, run)
-            while step > _RUN:
-                step = _halve(room, first, min(2 * run, width - first), step)
-            for last in range(first, min(first + 2 * run, width), _RUN):
-                _end16(room, last, 1, 0)
-        run *= 2
-
-
-@compiled()
-def sort_into_lanes(x, first, room):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Take as many rows as there are lanes, and sort them."""
-    width = x.shape[1]
-    whole = width - width % LANES
-    for j in range(0, whole, LANES):
-        _turn(x, first, j, room, j, 0)  # type: ignore[call-arg]
-    for j in range(whole, len(room)):
-        for lane in range(LANES):
-            room[j, lane] = x[first + lane, j] if j < width else np.inf
-    _sort_lanes(room, width)
 
 
 @intrinsic
@@ -275,21 +116,16 @@ def _add_products(typing_context, room, row, basis, vector, place, sums, to):  #
             total = builder.load(total_at, align=4)
             for k, number in enumerate(numbers):
                 weight = builder.load(builder.gep(start, [place.type(k)]), align=4)
-                one = builder.insert_element(ir.Constant(_REGISTER, ir.Undefined), weight, _FIRST)
-                zeros = ir.Constant(_MASK, [0] * LANES)
-                every = builder.shuffle_vector(one, ir.Constant(_REGISTER, ir.Undefined), zeros)
-                product = builder.fmul(number, every, flags=FUSED)
-                total = builder.fadd(total, product, flags=FUSED)
+                one = builder.insert_element(ir.Constant(REGISTER, ir.Undefined), weight, _FIRST)
+                zeros = ir.Constant(MASK, [0] * LANES)
+                every = builder.shuffle_vector(one, ir.Constant(REGISTER, ir.Undefined), zeros)
+                product = builder.fmul(number, every, flags=_FUSED)
+                total = builder.fadd(total, product, flags=_FUSED)
             builder.store(total, total_at, align=4)
         return context.get_dummy_value()
 
     where = types.intp
     return types.void(room, where, basis, where, where, sums, where), generate
-
-
-PLACES, _VECTORS = 8, 4  # as many as the registers hold
-_FIRST = ir.Constant(ir.IntType(32), 0)
-FUSED = ("contract",)  # one rounding for a product and its sum
 
 
 @compiled()
@@ -316,29 +152,84 @@ def _coordinates(room, even, odd, sums):  # type: ignore[no-untyped-def]  # prag
                     sums[after + i, lane] += basis[i, j] * room[row + j, lane]
 
 
-_INPUTS, OUTPUT = 3 * [matrix(types.float32)], matrix(types.float32, readonly=False)
+@intrinsic
+def _add_both_products(typing_context, u, v, place, mirror, sums):  # type: ignore[no-untyped-def]
+    """Add the products of some numbers of u, in every lane, with v ascending and descending."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        def numbers(which: int, row: Any, step: int) -> list[Any]:
+            data = context.make_array(signature.args[which])(context, builder, args[which]).data
+            rows = [builder.add(row, row.type(step * k)) for k in range(PLACES)]
+            places = [place_of(builder, data, row, LANES) for row in rows]
+            return [builder.fpext(builder.load(place, align=4), _WIDE) for place in places]
+
+        sums_type, sums = signature.args[4], args[4]
+        data = context.make_array(sums_type)(context, builder, sums).data
+        left, place, mirror = numbers(0, args[2], 1), args[2], args[3]
+        for i, right in enumerate([numbers(1, place, 1), numbers(1, mirror, -1)]):
+            total_at = place_of(builder, data, place.type(i), LANES, _WIDE)
+            some = [builder.fmul(a, b) for a, b in zip(left, right, strict=True)]
+            while len(some) > 1:  # in pairs, which rounds less than one after the other
+                some = [builder.fadd(*pair) for pair in zip(some[::2], some[1::2], strict=True)]
+            builder.store(builder.fadd(builder.load(total_at, align=8), some[0]), total_at, align=8)
+        return context.get_dummy_value()
+
+    return types.void(u, v, types.intp, types.intp, sums), generate
 
 
-@compiled([types.void(*_INPUTS, OUTPUT, OUTPUT, OUTPUT)])
-def _in_lanes(x, even, odd, room, sums, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Write sorted rows, or their products with a basis if there is one.
+@compiled()
+def _both_products(room_u, room_v, width, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write the products of sorted lanes, ascending and descending, to ``sums``."""
+    whole, last = width - width % PLACES, width - 1
+    for lane in range(LANES):
+        sums[0, lane] = sums[1, lane] = 0
+    for j in range(0, whole, PLACES):
+        _add_both_products(room_u, room_v, j, last - j, sums)  # type: ignore[call-arg]
+    for j in range(whole, width):
+        for lane in range(LANES):
+            a = np.float64(room_u[j, lane])
+            sums[0, lane] += a * room_v[j, lane]
+            sums[1, lane] += a * room_v[last - j, lane]
 
-    There are as many rows as lanes or more. One function for both: most of it is the same, and
-    takes long to compile. Odd vectors come last place first.
+
+@compiled()
+def _write_lanes(sums, out, first):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write what was added up in each lane to the row of that lane."""
+    for i in range(len(sums)):
+        for lane in range(LANES):
+            out[first + lane, i] = sums[i, lane]
+
+
+_INPUT, _OUTPUT = matrix(types.float32), matrix(types.float32, readonly=False)
+_BOUNDS = types.Array(types.float64, 2, "C")
+
+
+@compiled([types.void(*4 * [_INPUT], *4 * [_OUTPUT], _BOUNDS)])
+def _in_lanes(u, v, even, odd, room_u, room_v, sums, out, bounds):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Sort rows, then write them, their products with a basis, or with other sorted rows.
+
+    What is wanted is what there is room for. One function for all three: most of it is the same,
+    and takes long to compile. There are as many rows as lanes or more; of ``u`` and ``v``, rows
+    that are no more than lanes go with all others. Odd vectors come last place first.
     """
-    n, width = x.shape
+    n, width = max(len(out), len(bounds)), u.shape[1]
     whole = width - width % LANES
+    wide_sums = np.empty((2, LANES))
     for start in range(0, n, LANES):
         first = min(start, n - LANES)  # some rows may be sorted twice
-        sort_into_lanes(x, first, room)
-        if len(sums):
-            _coordinates(room, even, odd, sums)
-            for i in range(len(sums)):
+        for second in range(2 if len(bounds) else 1):  # called once, the network is compiled once
+            x, room = (v, room_v) if second else (u, room_u)
+            if start == 0 or len(x) == n:
+                sort_into_lanes(x, min(first, len(x) - LANES), room)
+        if len(bounds):
+            _both_products(room_u, room_v, width, wide_sums)
+            _write_lanes(wide_sums, bounds, first)
+        elif len(sums):
+            _coordinates(room_u, even, odd, sums)
+            _write_lanes(sums, out, first)
+        else:
+            for j in range(0, whole, LANES):
+                turn(room_u, j, 0, out, first, j)  # type: ignore[call-arg]
+            for j in range(whole, width):
                 for lane in range(LANES):
-                    out[first + lane, i] = sums[i, lane]
-            continue
-        for j in range(0, whole, LANES):
-            _turn(room, j, 0, out, first, j)  # type: ignore[call-arg]
-        for j in range(whole, width):
-            for lane in range(LANES):
-                out[first + lane, j] = room[j, lane]
+                    out[first + lane, j] = room_u[j, lane]

@@ -23,7 +23,6 @@ from importlib.resources import files
 from typing import Any
 
 WIDEST = 2048
-TILE = 64  # rows of a tile
 _THREADS = 256
 _TYPES = {"float32": "float", "float16": "f16", "bfloat16": "bf16", "int8": "signed char"}
 
@@ -167,7 +166,7 @@ def sift(
     info: Any, over: Any, features: Any, row_codes: Any, scale: Any, own: Any, found: Any,
     lower: Any, counts: Any, stage: int,
 ) -> None:  # fmt: skip
-    """Write the rows of tiles that may reach the floors of queries; see ``_device.sift``."""
+    """Write the rows of tiles that may reach the floors of queries; see ``_device.steps``."""
     import torch  # noqa: PLC0415 - heavy
 
     coded = row_codes is not None

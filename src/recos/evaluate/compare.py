@@ -392,6 +392,7 @@ def _made(encoders: Any, tasks: Any, corpus: Any, settings: dict[str, Any]) -> d
     words += ["--baseline", settings["baseline"], "--seed", str(settings["seed"])]
     words += ["--resamples", str(settings["resamples"])]
     words += ["--corpus", str(corpus)] if corpus is not None else []
+    words += ["--device", settings["device"]] if settings["device"] else []
     return {
         "date": time.strftime("%Y-%m-%d"),
         "command": shlex.join(words),

@@ -7,7 +7,6 @@ they were say so; `two_way_t` and `cluster_bootstrap` do not.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, sqrt
@@ -17,9 +16,17 @@ import numpy as np
 
 from recos.evaluate._extras import load
 from recos.evaluate.statistics.mixed import mixed_model
-from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
+from recos.evaluate.statistics.ranks import wilcoxon, with_ties
+from recos.evaluate.statistics.result import (
+    SETTINGS,
+    Alternative,
+    Test,
+    check_options,
+    labels,
+    numbers,
+    tail_of,
+)
 
-_SETTINGS = "settings are independent, though they share models and data sets"
 _DRAWS = "models and data sets are independent draws from those one wants to know about"
 _LEVELS = 6  # models, or data sets, that a bootstrap can draw from
 _FAMILY = (
@@ -92,7 +99,7 @@ def shapiro(differences: Any) -> Test:
     d = numbers(differences, "differences", least=3)
     found = load("scipy.stats").shapiro(d)
     w, p = float(found.statistic), float(found.pvalue)
-    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), _SETTINGS)
+    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), SETTINGS)
 
 
 def paired_t(
@@ -120,6 +127,7 @@ def paired_t(
     >>> paired_t([1.0, 2.0, 3.0]).statistic
     3.464
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     if d.min() == d.max():
         raise ValueError(f"differences: expected two values or more for a t-test, got {d[0]} alone")
@@ -133,7 +141,7 @@ def paired_t(
         float(low),
         float(high),
         len(d),
-        f"{_SETTINGS}; their mean is near normal",
+        f"{SETTINGS}; their mean is near normal",
         {
             "df": len(d) - 1,
             "d_z": cohens_dz(d),
@@ -141,169 +149,6 @@ def paired_t(
             "confidence": confidence,
         },
     )
-
-
-def wilcoxon(
-    differences: Any,
-    *,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
-    digits: int | None = 10,
-) -> Test:
-    """Test whether the differences lie around zero (Wilcoxon's signed ranks).
-
-    As ``wilcox.test`` of R: zeros are dropped; with fewer than 50 differences, no zeros and no ties
-    the distribution of V is exact, else normal with a continuity correction. The pseudo-median
-    (Hodges and Lehmann) and its interval are found exactly, where R's search for a root stops
-    1e-4 from it.
-
-    Parameters
-    ----------
-    differences : array, shape (n,)
-        The gain in each setting.
-    alternative : str
-        ``two-sided``, ``greater`` or ``less``.
-    confidence : float
-        The share of intervals that are to hold the truth.
-    digits : int, optional
-        Differences that agree in so many digits of the largest one are ties, since a subtraction
-        of decimals leaves errors behind the last digits. With None only equal floats are.
-
-    Returns
-    -------
-    Test
-        ``statistic`` is V, the sum of the ranks of positive differences; ``estimate`` the
-        pseudo-median; ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
-
-    Examples
-    --------
-    >>> from recos.evaluate.statistics import wilcoxon
-    >>> found = wilcoxon([0.952, -0.147, 1.022, 0.43, 0.62, 0.59, 0.49, -0.08, 0.01])
-    >>> found.statistic, found.p, found.estimate, found.low, found.high
-    (40.0, 0.03906, 0.46, 0.01, 0.786)
-    """
-    d = _with_ties(numbers(differences, "differences"), digits)
-    nonzero = d[d != 0]
-    ranks = load("scipy.stats").rankdata(np.abs(nonzero))
-    exact = len(d) == len(nonzero) == len(np.unique(ranks)) < 50
-    v = float(ranks[nonzero > 0].sum())
-    if not len(nonzero):
-        p, z, estimate, low, high = 1.0, 0.0, 0.0, 0.0, 0.0
-    else:
-        z = _signed_rank_z(nonzero, 0.0, alternative)
-        inference = _exact_signed_rank if exact else _normal_signed_rank
-        p, estimate, low, high = inference(nonzero, v, alternative, confidence)
-    return Test(
-        "Wilcoxon signed-rank",
-        v,
-        p,
-        estimate,
-        low,
-        high,
-        len(d),
-        f"{_SETTINGS}; differences are symmetric about their pseudo-median",
-        {
-            "nonzero": len(nonzero),
-            "exact": exact,
-            "z": z,
-            "r": _pratt_z(d) / sqrt(len(d)),
-            "alternative": alternative,
-            "confidence": confidence,
-        },
-    )
-
-
-def _with_ties(d: np.ndarray, digits: int | None) -> np.ndarray:
-    """Round differences, so that what differs in the last bits alone is equal."""
-    if digits is None or not d.any():
-        return d
-    return np.round(d, digits - int(np.ceil(np.log10(np.abs(d).max()))))
-
-
-def _signed_rank_z(d: np.ndarray, shift: float, alternative: Alternative | None) -> float:
-    """Return the standardised V of differences less a shift; None: no continuity correction."""
-    moved = d - shift
-    moved = moved[np.abs(moved) > 1e-12 * np.abs(d).max()]
-    n = len(moved)
-    if not n:
-        return 0.0
-    ranks = load("scipy.stats").rankdata(np.abs(moved))
-    tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
-    excess = float(ranks[moved > 0].sum()) - n * (n + 1) / 4
-    correction = {None: 0.0, "greater": 0.5, "less": -0.5, "two-sided": float(np.sign(excess)) / 2}
-    spread = n * (n + 1) * (2 * n + 1) / 24 - float((tied**3 - tied).sum()) / 48
-    return (excess - correction[alternative]) / sqrt(spread)
-
-
-def _pratt_z(d: np.ndarray) -> float:
-    """Return the standardised sum of positive ranks, where zeros are ranked and then dropped."""
-    ranks = load("scipy.stats").rankdata(np.abs(d))[d != 0]
-    positive = d[d != 0] > 0
-    return float(ranks[positive].sum() - ranks.sum() / 2) / sqrt(float(ranks @ ranks) / 4 or 1.0)
-
-
-def _tail(below: float, above: float, alternative: Alternative) -> float:
-    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
-        alternative
-    ]
-
-
-def _walsh(d: np.ndarray) -> np.ndarray:
-    """Return the means of all pairs of differences, each with itself too, in order."""
-    i, j = np.triu_indices(len(d))
-    return np.sort((d[i] + d[j]) / 2)
-
-
-def _exact_signed_rank(
-    d: np.ndarray, v: float, alternative: Alternative, confidence: float
-) -> tuple[float, float, float, float]:
-    """Return p, pseudo-median and interval by the distribution of V over all signs."""
-    weights = np.ones(1)
-    for rank in range(1, len(d) + 1):
-        grown = np.zeros(len(weights) + rank)
-        grown[: len(weights)] += weights / 2
-        grown[rank:] += weights / 2
-        weights = grown
-    below = np.cumsum(weights)
-    whole = round(v)
-    above = 1.0 - (below[whole - 1] if whole else 0.0)
-    p = _tail(float(below[whole]), float(above), alternative)
-    walsh = _walsh(d)
-    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    drop = max(1, int(np.searchsorted(below, tail * (1 - 1e-12))))  # Walsh averages left out
-    low = -inf if alternative == "less" else float(walsh[drop - 1])
-    high = inf if alternative == "greater" else float(walsh[len(walsh) - drop])
-    return p, float(np.median(walsh)), low, high
-
-
-def _normal_signed_rank(
-    d: np.ndarray, v: float, alternative: Alternative, confidence: float
-) -> tuple[float, float, float, float]:
-    """Return p, pseudo-median and interval by the normal approximation of V."""
-    normal = load("scipy.stats").norm
-    z = _signed_rank_z(d, 0.0, alternative)
-    p = _tail(float(normal.cdf(z)), float(normal.sf(z)), alternative)
-    walsh = np.unique(_walsh(d))
-    walsh = walsh[np.append(True, np.diff(walsh) > 1e-9 * np.abs(d).max())]
-    middles = (walsh[1:] + walsh[:-1]) / 2
-
-    def crossing(level: float, corrected: Alternative | None) -> float:
-        """Return the shift at which the standardised V falls from above a level to below it."""
-
-        def reaches(i: int, strictly: bool) -> bool:
-            found = _signed_rank_z(d, float(middles[i]), corrected)
-            return found < level if strictly else found <= level
-
-        steps = range(len(middles))
-        first = bisect_left(steps, True, key=lambda i: reaches(i, strictly=False))
-        last = bisect_left(steps, True, key=lambda i: reaches(i, strictly=True))
-        return float(walsh[first] + walsh[last]) / 2
-
-    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    level = float(normal.isf(tail))
-    low = -inf if alternative == "less" else crossing(level, alternative)
-    high = inf if alternative == "greater" else crossing(-level, alternative)
-    return p, crossing(0.0, None), low, high
 
 
 def sign_test(
@@ -333,15 +178,16 @@ def sign_test(
     >>> found.statistic, found.n, found.p
     (5.0, 5, 0.0625)
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     wins, n = int((d > 0).sum()), int((d != 0).sum())
     if not n:
-        return Test("sign test", 0.0, 1.0, None, None, None, 0, _SETTINGS)
+        return Test("sign test", 0.0, 1.0, None, None, None, 0, SETTINGS)
     found = load("scipy.stats").binomtest(wins, n, alternative=alternative)
     low, high = found.proportion_ci(confidence)
     detail = {"alternative": alternative, "confidence": confidence}
     numbers_found = (float(wins), float(found.pvalue), wins / n, float(low), float(high))
-    return Test("sign test", *numbers_found, n, _SETTINGS, detail)
+    return Test("sign test", *numbers_found, n, SETTINGS, detail)
 
 
 def benjamini_hochberg(p: Any) -> np.ndarray:
@@ -391,6 +237,8 @@ def cohens_d(scores_a: Any, scores_b: Any) -> float:
     """
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     free = len(a) + len(b) - 2
+    if np.ptp(a) == np.ptp(b) == 0:
+        raise ValueError(f"scores_a: expected scores that differ, got {a[0]:g} alone, and {b[0]:g}")
     pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / free
     return float((a.mean() - b.mean()) / sqrt(pooled))
 
@@ -415,6 +263,8 @@ def cohens_dz(differences: Any) -> float:
     2.0
     """
     d = numbers(differences, "differences")
+    if np.ptp(d) == 0:
+        raise ValueError(f"differences: expected two values or more, got {d[0]:g} alone")
     return float(d.mean() / d.std(ddof=1))
 
 
@@ -485,7 +335,7 @@ def leave_one_out(differences: Any, groups: Sequence[Any]) -> Test:
         min(means),
         max(means),
         len(known),
-        f"within each exclusion, {_SETTINGS}; the range of means is no confidence interval",
+        f"within each exclusion, {SETTINGS}; the range of means is no confidence interval",
         {"means": dict(zip(known, means, strict=True))},
     )
 
@@ -535,6 +385,7 @@ def two_way_t(
     >>> found.estimate, found.statistic, found.detail["df"]
     (2.75, 1.8865, 1.6374)
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     known, parts = [], []
     for given, name in ((models, "models"), (datasets, "datasets")):
@@ -557,7 +408,7 @@ def two_way_t(
     return Test(
         "two-way t-test",
         t,
-        _tail(float(spread.cdf(t)), float(spread.sf(t)), alternative),
+        tail_of(float(spread.cdf(t)), float(spread.sf(t)), alternative),
         mean,
         -inf if alternative == "less" else mean - half,
         inf if alternative == "greater" else mean + half,
@@ -610,6 +461,7 @@ def cluster_bootstrap(
     >>> found.low < found.estimate == 2.5 < found.high
     True
     """
+    check_options(confidence)
     d = numbers(differences, "differences", least=1)
     rng = np.random.default_rng(seed)
     table = []
@@ -671,7 +523,8 @@ def across(
         ``per_dataset`` (t-tests of means), ``two_way_t``, ``leave_one_model_out``,
         ``leave_one_dataset_out`` and ``cluster_bootstrap``. What the settings do not allow is left
         out. ``paired_t``, ``wilcoxon``, ``sign`` and ``mixed_model`` have
-        ``detail["adjusted_p"]``.
+        ``detail["adjusted_p"]``; ``paired_t`` has Cohen's d of unpaired scores beside d_z, and what
+        `describe` tells.
 
     Examples
     --------
@@ -684,7 +537,7 @@ def across(
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     if len(a) != len(b):
         raise ValueError(f"scores_b: expected {len(a)} scores as scores_a has, got {len(b)}")
-    d = _with_ties(a - b, 10)
+    d = with_ties(a - b, 10)
     options: dict[str, Any] = {"alternative": alternative, "confidence": confidence}
     of_models, of_datasets = means_by(d, models), means_by(d, datasets)
     tests: dict[str, Callable[[], Test]] = {
@@ -721,4 +574,7 @@ def across(
     family = [name for name in _FAMILY if name in found]
     for name, p in zip(family, benjamini_hochberg([found[name].p for name in family]), strict=True):
         found[name] = replace(found[name], detail=found[name].detail | {"adjusted_p": float(p)})
+    if varied:
+        more = {"d": cohens_d(a, b), "differences": describe(d)}
+        found["paired_t"] = replace(found["paired_t"], detail=found["paired_t"].detail | more)
     return found

@@ -16,7 +16,7 @@ import numpy as np
 
 from recos._blocks import single_threaded_blas
 from recos.evaluate._extras import load
-from recos.evaluate.statistics.result import Test, labels, numbers
+from recos.evaluate.statistics.result import Test, check_options, labels, numbers
 
 _FLAT = 1e-7  # changes of the criterion that are none
 
@@ -70,6 +70,12 @@ def mixed_model(
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     if len(a) != len(b):
         raise ValueError(f"scores_b: expected {len(a)} scores as scores_a has, got {len(b)}")
+    check_options(confidence)
+    if np.ptp(a - b) <= 1e-12 * max(np.abs(a).max(), np.abs(b).max()):
+        raise ValueError(
+            "scores_a: expected gains over scores_b that differ between settings, got the same "
+            f"{(a - b)[0]:g} in all"
+        )
     y = np.concatenate([b, a])
     X = np.stack([np.ones(len(y)), np.repeat([0.0, 1.0], len(a))], axis=1)
     t = load("scipy.stats").t
