@@ -228,11 +228,16 @@ def compared_sets() -> str:
     results = load("compare")["results"]
     corpus, scoring, parts = results["corpus"], results["scoring"], []
     for encoder, scores in results["scores"].items():
-        rows = [
-            (f"`{name}`", *(f"{100 * x:.2f}" for x in row), f"{100 * sum(row) / len(row):.2f}")
-            for name, row in scores.items()
-        ]
-        gains = results["gains"][encoder]["recos"]
+        every = results["gains"][encoder]
+        rows = []
+        for name, row in scores.items():
+            stars = [" *" if g["significant"] else "" for g in every[name]] if name in every else ()
+            told = (
+                f"{100 * x:.2f}{star}"
+                for x, star in zip(row, stars or [""] * len(row), strict=True)
+            )
+            rows.append((f"`{name}`", *told, f"{100 * sum(row) / len(row):.2f}"))
+        gains = every["recos"]
         rows.append((
             "recos − cos",
             *(f"{100 * g['estimate']:+.2f}{' *' if g['significant'] else ''}" for g in gains), "",
@@ -240,8 +245,9 @@ def compared_sets() -> str:
         parts.append(table((encoder, *results["tasks"], "mean"), rows))
     seconds, over = scoring["seconds, 7 sets and 3 similarities"], scoring["over the paper's loop"]
     return (
-        "Spearman × 100, all pairs of a set in one correlation; * marks a significant gain or "
-        f"loss. The\ntransforms learnt from {corpus['name']} that are in no task "
+        "Spearman × 100, all pairs of a set in one correlation; * marks a score that differs "
+        "significantly\nfrom that of `cos`; means are not tested. The transforms learnt from "
+        f"{corpus['name']}\nthat are in no task "
         f"({corpus['texts']:,} texts).\n\n" + "\n".join(parts) + "\nWith the embeddings of "
         f"all-MiniLM-L6-v2 ready, the scores of all {scoring['pairs']:,} pairs by `decos`,\n`cos` "
         f"and `recos` take {seconds:.2f} seconds on two threads, {over:.2f} times as long as the "

@@ -290,3 +290,10 @@ def test_sets_come_from_the_hub_and_then_from_its_cache(tmp_path):
     assert "mteb/sts12-sts: could not be read from the Hugging Face hub" in gone
     assert "download test.jsonl.gz" in gone
     assert "as sts/sts12.jsonl.gz" in gone
+
+
+def test_a_header_of_other_names_is_told_what_to_be(tmp_path):
+    (tmp_path / "x.tsv").write_text("one\ttwo\tgrade\n" + "a\tb\t1\n" * 4)
+    told = r"line 1: .* got 'grade'; if this is a header, name its columns sentence1, sentence2, sc"
+    with pytest.raises(ValueError, match=told):
+        load_tasks(tmp_path / "x.tsv")

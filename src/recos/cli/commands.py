@@ -39,7 +39,9 @@ class _Commands(TyperGroup):
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
             where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
             text = error.strerror if where and isinstance(error, OSError) else str(error)
-            typer.echo(f"recos: {where}{' '.join(str(text or repr(error)).split())}", err=True)
+            clear = "\r\033[K" if sys.stderr.isatty() else ""  # of progress
+            told = f"recos: {where}{' '.join(str(text or repr(error)).split())}"
+            typer.echo(clear + told, err=True)
             raise typer.Exit(1) from None
 
 

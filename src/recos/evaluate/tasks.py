@@ -262,7 +262,12 @@ def _pair(place: Place, record: Record) -> tuple[str, str, float, str | None]:
     except (TypeError, ValueError):
         score = math.nan
     if not math.isfinite(score):
-        raise ValueError(f"{place}: expected a number in score, got {record['score']!r}")
+        raise ValueError(
+            f"{place}: expected a number in score, got {record['score']!r}; if this is a header, "
+            f"name its columns {', '.join(COLUMNS)}"
+            if place.endswith("line 1")
+            else f"{place}: expected a number in score, got {record['score']!r}"
+        )
     subset = record.get("subset")
     return *texts, score, subset if subset is None else str(subset)
 
