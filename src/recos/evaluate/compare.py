@@ -33,7 +33,7 @@ from recos.evaluate.variants import ALIASES, Transformed, Variant, find_variants
 _POINTS = 40_000  # of all scatter plots together, and at most this many of each
 _POINTS_EACH = 800
 # Whose versions the results name, where they were loaded.
-_LIBRARIES = ("numpy", "scipy", "torch", "transformers", "sentence_transformers", "model2vec",
+_LIBRARIES = ("scipy", "torch", "transformers", "sentence_transformers", "model2vec",
               "gensim")  # fmt: skip
 
 
@@ -397,6 +397,7 @@ def _made(encoders: Any, tasks: Any, corpus: Any, settings: dict[str, Any]) -> d
         "date": time.strftime("%Y-%m-%d"),
         "command": shlex.join(words),
         "recos": recos.__version__,
+        "numpy": np.__version__,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "versions": {name: version(name) for name in _LIBRARIES if name in sys.modules},
