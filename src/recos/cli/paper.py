@@ -48,9 +48,10 @@ def show(as_json: bool) -> None:
     for name, test in further.items():
         interval = f"{test.low:.3f} to {test.high:.3f}"
         sides = " one-sided" if test.detail.get("alternative") == "greater" else ""
+        least = "≤ " if test.p == test.detail.get("least_p") else ""  # draws tell no smaller one
         numbers = (
             f"{test.statistic:.4g}",
-            f"{test.p:.2g}{sides}",
+            f"{least}{test.p:.2g}{sides}",
             f"{test.detail.get('d_z', ''):.3}",
         )
         grid.add_row(name, f"{test.estimate:.3f}", interval, *numbers)

@@ -487,7 +487,7 @@ def cluster_bootstrap(
         high,
         len(d),
         f"{_DRAWS}; with fewer than twenty of them the interval is somewhat narrow",
-        {"resamples": len(means), "confidence": confidence},
+        {"resamples": len(means), "confidence": confidence, "least_p": 2 / (len(means) + 1)},
     )
 
 
