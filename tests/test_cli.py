@@ -431,6 +431,8 @@ def test_paper_lists_every_figure():
     printed = run("paper").stdout
     for row in found["figures"]:
         assert row["what"][:12] in printed
+    assert "≤ 0.0002" in printed  # what a bootstrap of 10,000 draws can tell
+    assert printed.partition("does not report")[2].count("one-sided") == 2
     assert "off by rounding" in printed.splitlines()[-1] + printed.splitlines()[-2]
 
 

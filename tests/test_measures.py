@@ -39,7 +39,11 @@ def test_average_precision_is_that_of_scikit_learn(rng):
         labels[0] = 1
         scores = rng.integers(-5, 5, 40) / 7  # many are equal
         expected = metrics.average_precision_score(labels, scores)
-        assert average_precision(labels, scores) == pytest.approx(expected, abs=1e-12)
+        often = rng.integers(0, 3, 40)
+        often[0] = 1
+        weighted = metrics.average_precision_score(labels, scores, sample_weight=often)
+        found = average_precision(labels, scores)(np.array([np.ones(40), often]))
+        assert found == pytest.approx([expected, weighted], abs=1e-12)
 
 
 def test_average_precision_needs_a_positive_label():

@@ -30,7 +30,13 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
             for variant, gain, real in zip(VARIANTS[1:], gains, significant, strict=True):
                 half = abs(gain) / 2 if real else abs(gain) * 2
                 found = Gain(
-                    gain, gain - half, gain + half, 0.5, "Williams", 0.5, 0.01 if real else 0.6
+                    gain,
+                    gain - half,
+                    gain + half,
+                    0.5,
+                    "influence t-test",
+                    0.5,
+                    0.01 if real else 0.6,
                 )
                 other = {"Pearson": (base, base - 0.01, base + 0.01)}
                 cells.append(
@@ -43,7 +49,7 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
                  "baseline": x.tolist(), "other": (x * 1.01).tolist(), "human": human.tolist()}
             )  # fmt: skip
     curve = np.linspace(-0.1, 0.1, 64)
-    test = {"name": "cluster bootstrap", "statistic": 0.1, "p": 0.2, "estimate": 0.1, "low": -0.1,
+    test = {"name": "two-way t-test", "statistic": 0.1, "p": 0.2, "estimate": 0.1, "low": -0.1,
             "high": 0.3, "n": 6, "assumes": "models and data sets are random draws"}  # fmt: skip
     return Comparison(
         settings={
@@ -63,7 +69,7 @@ def made(encoders=ENCODERS, tasks=TASKS, gains=(0.0001, 0.05), significant=(Fals
             for name in tasks
         ],
         cells=cells,
-        across={variant: {"cluster_bootstrap": test} for variant in VARIANTS[1:]},
+        across={variant: {"two_way_t": test} for variant in VARIANTS[1:]},
         sample=sample,
         made={"date": "2026-01-01", "command": "recos compare small"},
     )  # fmt: skip
@@ -91,7 +97,7 @@ def test_a_gain_that_is_not_significant_is_called_so():
 
 
 def test_a_gain_needs_both_the_interval_and_the_adjusted_p():
-    gain = {"estimate": 0.1, "p": 0.01, "test": "Williams", "bootstrap_p": 0.01}
+    gain = {"estimate": 0.1, "p": 0.01, "test": "influence t-test", "bootstrap_p": 0.01}
     assert Gain(**gain, low=0.05, high=0.2, adjusted=0.03).significant
     assert Gain(**gain, low=-0.2, high=-0.05, adjusted=0.03).significant
     assert not Gain(**gain, low=-0.01, high=0.2, adjusted=0.03).significant

@@ -120,9 +120,35 @@ class TestWilcoxon:
     @given(st.lists(st.floats(-9, 9), min_size=4, max_size=70, unique=True))
     def test_interval_holds_the_estimate_and_turns_with_the_sign(self, values):
         d = np.round(values, 3)
+        if d.min() == d.max():
+            return
         found, turned = s.wilcoxon(d), s.wilcoxon(-d)
         assert found.low <= found.estimate <= found.high
         assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("d", "lowest"),
+        [([1.0, 2.0, 3.0], 0.25), ([1, 2, 3, 4, 5.0], 0.0625), ([0, 1, 1, 2, 2.0], 0.09)],
+    )
+    def test_interval_is_unbounded_where_few_differences_allow_none(self, d, lowest):
+        found = s.wilcoxon(d)
+        assert lowest <= found.p  # the least that so many differences can have
+        assert (found.low, found.high) == (-np.inf, np.inf)
+        found = s.wilcoxon(d, confidence=0.6)
+        assert min(d) <= found.low < found.high <= max(d)
+        for sign, alternative in ((1, "greater"), (-1, "less")):
+            four = sign * np.array([1, 1, 2, 2])
+            p = s.wilcoxon(four, alternative=alternative).p
+            for factor, bounded in ((0.9, False), (1.1, True)):
+                found = s.wilcoxon(four, alternative=alternative, confidence=1 - factor * p)
+                assert np.isfinite([found.low, found.high]).any() == bounded
+        six = s.wilcoxon([1, 2, 3, 4, 5, 6.0])
+        assert (six.p, six.low, six.high) == (0.03125, 1, 6)
+
+    def test_equal_differences_have_no_interval(self):
+        for d in ([0.1] * 10, [0.0] * 3):
+            found = s.wilcoxon(d)
+            assert (found.estimate, found.low, found.high) == (d[0], None, None)
 
     def test_rounding_of_decimals_makes_no_difference(self):
         d = np.array([0.30, 0.10, -0.10, 0.20, 0.20])
@@ -226,7 +252,7 @@ class TestCorrelations:
         r23 = stats.pearsonr(better, worse).statistic
         assert found.estimate == pytest.approx(r12 - r13)
         assert 0 < found.low < found.estimate < found.high
-        assert found.p == 2 / 2001
+        assert found.p == 1 / 2000
         for name, test in (("williams", s.williams), ("steiger", s.steiger)):
             expected = test(r12, r13, r23, 400)
             assert found.detail[name]["statistic"] == pytest.approx(expected.statistic)
@@ -257,6 +283,40 @@ class TestCorrelations:
             found = s.compare_correlations(a, b, human, resamples=400)
             held += found.low <= 0 <= found.high
         assert 180 <= held <= 199  # 95 % of 200, by chance from 181 to 198 with p = 0.99
+
+    def test_p_of_the_influences_holds_where_that_of_williams_does_not(self, rng):
+        rejected = dict.fromkeys(("influence", "williams", "steiger"), 0)
+        for _ in range(400):  # the noise grows with the human score, and no variant is better
+            human = np.round(rng.exponential(size=400))
+            a, b = human + rng.normal(size=(2, 400)) * (human + 0.2)
+            detail = s.compare_correlations(a, b, human, resamples=2).detail
+            for name in rejected:
+                rejected[name] += detail[name]["p"] < 0.05
+        assert 8 <= rejected["influence"] <= 32  # 5 % of 400, and three times its spread
+        assert min(rejected["williams"], rejected["steiger"]) > 40
+
+    def test_p_belongs_to_the_interval(self, rng):
+        human = rng.exponential(size=40)
+        for size in (0.8, 1.0, 1.3):
+            a, b = human + size * rng.normal(size=40), human + rng.normal(size=40)
+            p = s.compare_correlations(a, b, human).p
+            assert p > 0.01  # so that twenty draws or more are beyond 0
+            for confidence, holds in ((1 - 0.8 * p, True), (1 - 1.2 * p, False)):
+                found = s.compare_correlations(a, b, human, confidence=confidence)
+                assert (found.low <= 0 <= found.high) == holds
+
+    @pytest.mark.parametrize("much", [1e-6, 1e-8, 1e-10, 1e-12, 1e-14])
+    def test_variants_that_are_nearly_equal(self, rng, much):
+        human = rng.normal(size=60)
+        x = human + rng.normal(size=60)
+        found = s.compare_correlations(x + much * rng.normal(size=60), x, human, kind="pearson")
+        assert found.low <= found.estimate <= found.high
+        ps = [found.detail[name]["p"] for name in ("williams", "steiger") if name in found.detail]
+        assert 0 <= found.detail["influence"]["p"] <= 1
+        assert all(0 <= p <= 1 for p in ps)
+        assert len(ps) == (0 if 1e-12 < much < 1e-7 else 2)
+        assert np.isnan(s.williams(0.5 + 1e-9, 0.5, 1.0, n=100).p)
+        assert np.isnan(s.steiger(0.5 + 1e-9, 0.5, 1.0, n=100).p)
 
     def test_mean_over_subsets(self, rng):
         human, x, z = np.round(rng.normal(size=(3, 90)), 1)
@@ -370,27 +430,61 @@ class TestAcrossSettings:
         assert found.high - found.low > 2 * simple  # pretending independence is far too sure
 
     def test_cluster_bootstrap_repeats_itself(self, rng):
-        d = rng.normal(size=12)
-        models, datasets = list("aaabbbcccddd"), list("xyz" * 4)
+        d = rng.normal(size=36)
+        models, datasets = np.divmod(np.arange(36), 6)
         assert s.cluster_bootstrap(d, models, datasets) == s.cluster_bootstrap(d, models, datasets)
+
+    def test_two_way_t_with_one_model_is_the_t_test_of_data_sets(self):
+        d, datasets = [0.3, 0.5, -0.1, 0.2, 0.4, 0.6], list("ssttuu")
+        found = s.two_way_t(d, ["x"] * 6, datasets)
+        one = s.paired_t(list(s.means_by(d, datasets).values()))
+        assert (found.p, found.low, found.high) == pytest.approx((one.p, one.low, one.high))
+        assert "this one model alone" in found.assumes
+        above = s.two_way_t(d, ["x"] * 6, datasets, alternative="greater")
+        assert (2 * above.p, above.high) == (pytest.approx(found.p), np.inf)
+
+    @pytest.mark.parametrize(("models", "datasets"), [(1, 3), (1, 7), (2, 2), (3, 7), (11, 7)])
+    @pytest.mark.parametrize("varies", ["models", "datasets"])
+    def test_two_way_t_seldom_finds_a_gain_that_is_not_there(self, rng, models, datasets, varies):
+        count, found = 1000, 0
+        model, dataset = np.divmod(np.arange(models * datasets), datasets)
+        size, level = (models, model) if varies == "models" and models > 1 else (datasets, dataset)
+        for _ in range(count):
+            d = rng.normal(size=size)[level] + rng.normal(size=len(level), scale=0.3)
+            found += s.two_way_t(d, model, dataset).p < 0.05
+        assert found < 80  # 5 % of 1000, and three times its spread
+
+    def test_cluster_bootstrap_wants_six_of_each(self, rng):
+        d, model = rng.normal(size=35), np.repeat(np.arange(5), 7)
+        with pytest.raises(ValueError, match="models: expected 6 or more to draw from, got 5; use"):
+            s.cluster_bootstrap(d, model, np.tile(np.arange(7), 5))
+        with pytest.raises(ValueError, match="datasets: expected 6 or more to draw from, got 1"):
+            s.cluster_bootstrap(d, np.arange(35), ["s"] * 35)
 
     def test_all_that_the_settings_allow(self, rng):
         a = rng.normal(size=6)
         full = s.across(a + GAINS, a, list("xxyyzz"), list("ststst"))
         assert set(full) == {
             "shapiro", "paired_t", "wilcoxon", "sign", "mixed_model", "per_model", "per_dataset",
-            "leave_one_model_out", "cluster_bootstrap",
+            "two_way_t", "leave_one_model_out",
         }  # fmt: skip
         family = ["paired_t", "wilcoxon", "sign", "mixed_model"]
         assert [full[name].detail["adjusted_p"] for name in family] == pytest.approx(
             s.benjamini_hochberg([full[name].p for name in family])
         )
         assert all(test.assumes for test in full.values())
+        assert full["paired_t"].detail["d"] == pytest.approx(s.cohens_d(a + GAINS, a))
+        assert full["paired_t"].detail["differences"]["median"] == pytest.approx(0.25)
+        six = s.across(*rng.normal(size=(2, 36)), *np.divmod(np.arange(36), 6))
+        assert set(six) == set(full) | {"leave_one_dataset_out", "cluster_bootstrap"}
         one = s.across(a + GAINS, a, ["x"] * 6, list("stuvwx"))
         assert "leave_one_dataset_out" in one
         assert not {"per_model", "leave_one_model_out"} & set(one)
+        even = s.across([0.1, 0.2, 0.3, 0.3, 0.2, 0.1], [0.0] * 6, list("xxxyyy"), list("stuuts"))
+        assert even["per_dataset"].detail["df"] == 2
+        assert "per_model" not in even  # their means differ by a rounding
         same = s.across(a, a, list("xxyyzz"), list("ststst"))
-        assert set(same) == {"wilcoxon", "sign", "cluster_bootstrap"}
+        assert set(same) == {"wilcoxon", "sign"}
         assert {test.p for test in same.values()} == {1.0}
 
     def test_results_are_json(self, rng):
@@ -408,8 +502,17 @@ class TestAcrossSettings:
                 lambda: s.wilcoxon([1.0, np.inf]),
                 "differences: expected finite numbers, got inf at 1",
             ),
+            (lambda: s.two_way_t([1, 2, 2, 1], "xxyy", "stst"), "that differ, got none"),
             (lambda: s.means_by([1.0, 2.0], ["a"]), "groups: expected 2 labels.* got 1"),
             (lambda: s.leave_one_out([1.0, 2.0, 3.0], "aaa"), "two or more differences outside"),
+            (lambda: s.wilcoxon([1.0, 2.0], alternative="bigger"), "'two-sided', .* got 'bigger'"),
+            (lambda: s.wilcoxon([1.0, 2.0], confidence=2), "between 0 and 1, got 2"),
+            (lambda: s.paired_t([1.0, 2.0], alternative="more"), "alternative: .* got 'more'"),
+            (lambda: s.sign_test([1.0, 2.0], confidence=95), "between 0 and 1, got 95"),
+            (lambda: s.mixed_model([1, 2, 3], [0, 1, 2], "abc", "xyz"), "the same 1 in all"),
+            (lambda: s.mixed_model([1, 2], [1, 3], "ab", "xx", confidence=0), "share .* got 0"),
+            (lambda: s.cohens_d([1.0, 1.0], [2.0, 2.0]), "scores that differ, got 1 alone, and 2"),
+            (lambda: s.cohens_dz([1.0, 1.0]), "two values or more, got 1 alone"),
             (lambda: s.mixed_model([1, 2], [1, 2, 3], "ab", "xx"), "scores_b: expected 2 scores"),
             (lambda: s.across([1, 2, 3], [1, 2], "ab", "xx"), "scores_b: expected 3 scores"),
         ],
@@ -493,9 +596,37 @@ class TestMixedModel:
         assert found.detail["reml_criterion"] == pytest.approx(48.8916074713, abs=1e-8)
         assert found.detail["effects"]["intercept"]["df"] == pytest.approx(6.01379967, rel=1e-6)
 
+    @pytest.mark.parametrize("count", [3, 7])
+    def test_as_many_models_as_data_sets(self, rng, count):
+        model, dataset = np.divmod(np.arange(count**2), count)
+        base = 3 * rng.normal(size=count)[model] + 5 * rng.normal(size=count)[dataset]
+        a, b = base + rng.normal(size=(2, count**2))
+        found, turned = s.mixed_model(a, b, model, dataset), s.mixed_model(a, b, dataset, model)
+        assert set(found.detail["variances"]) == {"model", "dataset", "model x dataset", "residual"}
+        for one, other in ("model", "dataset"), ("dataset", "model"):
+            assert found.detail["variances"][one] == pytest.approx(
+                turned.detail["variances"][other], rel=1e-4
+            )
+        assert found.p == pytest.approx(turned.p, rel=1e-5)
+
+    def test_the_same_factor_under_other_names_is_left_out(self, rng):
+        a, b = rng.normal(size=(2, 6)) + np.repeat(rng.normal(size=3), 2)
+        found = s.mixed_model(a, b, list("xxyyzz"), list("ccaabb"))
+        assert set(found.detail["variances"]) == {"model", "residual"}
+
     def test_interval_is_that_of_the_paired_t_test(self, rng):
         a, b = rng.normal(size=(2, 12)) + rng.normal(size=12)
         found = s.mixed_model(a, b, list("aaabbbcccddd"), list("xyz" * 4))
         paired = s.paired_t(a - b)
         assert (found.statistic, found.p) == pytest.approx((paired.statistic, paired.p), rel=1e-5)
         assert (found.low, found.high) == pytest.approx((paired.low, paired.high), rel=1e-5)
+        assert found.detail["variances"]["model x dataset"] > 0
+
+    def test_t_is_another_where_settings_have_no_variance_of_their_own(self):
+        turn = np.resize([0.5, -0.5], 12)  # what one score gains the other loses
+        base = np.repeat([1.0, 2.0, 3.0, 4.0], 3)
+        a, b = base + turn + 0.1, base - turn
+        found = s.mixed_model(a, b, list("aaabbbcccddd"), list("xyz" * 4))
+        assert found.detail["variances"]["model x dataset"] == 0
+        assert found.statistic > 1.2 * s.paired_t(a - b).statistic
+        assert "variance above 0" in found.assumes

@@ -185,6 +185,32 @@ def test_they_are_stored_as_values_and_arrays(transform, rng):
         again.transform(X[:, :2])
 
 
+def test_those_that_could_not_be_made_again_are_not_stored(rng, tmp_path):
+    class Twice(Transform):
+        def _apply(self, rows):
+            return 2 * rows
+
+    class Impostor(Twice):
+        pass
+
+    class Longer(Chain):
+        pass
+
+    Impostor.__name__ = "Center"
+    X = skewed(rng)
+    for made in (Twice(), Impostor(), Chain([Twice()]), Longer(["center"])):
+        fitted = made.fit(X)
+        with pytest.raises(TypeError, match=r"expected one of recos's own to store .* got "):
+            fitted.to_dict()
+        index = Index(X, transform=fitted)
+        assert len(index.search(X[:2], 3).indices) == 2
+        with pytest.raises(TypeError, match=r"transform: expected .* or a Chain of them"):
+            index.save(tmp_path / "index")
+        with pytest.raises(TypeError, match=r"transform: expected .* or a Chain of them"):
+            Index.build(tmp_path / "index", [X], transform=fitted)
+        assert not list(tmp_path.glob("index/*.json"))
+
+
 def test_parameters_can_be_changed():
     assert RemoveTop().set_params(k=3).get_params() == {"k": 3}
     with pytest.raises(ValueError, match=r"RemoveTop: expected parameters k, got components"):

@@ -449,11 +449,11 @@ class Index:
                 yield name_rows(ids, len(rows)), index._transformed(rows, "vectors", count)
                 count += len(rows)
 
+        index._transform_files = write_transform(folder, index.transform)  # refuses some, so first
         files = write_blocks(folder, shape, index.dtype, keep, named())
         segment = opened(folder, files, shape, mmap=True)
         index._segments, index._folder = (segment,), folder
         index._shape_files = write_shape(folder, shape)
-        index._transform_files = write_transform(folder, index.transform)
         content = index._content(index._segments, index._shape_files, index._transform_files)
         index._manifest = _files.write_manifest(folder, content)
         return index

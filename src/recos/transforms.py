@@ -95,9 +95,12 @@ class Transform:
     def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` makes the same transform of: JSON values and arrays."""
         self._check_fitted()
+        name = type(self).__name__.lower()
+        if TRANSFORMS.get(name) is not type(self):
+            raise _unknown(self)
         state = {name: getattr(self, name) for name in self._learnt}
         return {
-            "name": type(self).__name__.lower(),
+            "name": name,
             "params": {
                 key: int(value) if isinstance(value, np.integer) else value
                 for key, value in self.get_params().items()
@@ -426,6 +429,8 @@ class Chain(Transform):
     def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` makes the same transform of: JSON values and arrays."""
         self._check_fitted()
+        if type(self) is not Chain:
+            raise _unknown(self)
         steps = self.steps_ if hasattr(self, "steps_") else map(find_transform, self.steps)
         return {
             "name": "chain",
@@ -481,6 +486,14 @@ def unfitted(transform: str | Transform) -> Transform:
     """Return a transform made with the same arguments that has learnt nothing."""
     given = find_transform(transform)
     return type(given)(**given.get_params())
+
+
+def _unknown(transform: Transform) -> TypeError:
+    return TypeError(
+        f"transform: expected one of recos's own to store ({', '.join(TRANSFORMS)}, or a Chain of "
+        f"them), got {type(transform).__name__}, which could not be made again from its values; "
+        "transform the rows before they are added, and queries before they are asked for"
+    )
 
 
 def _parameters(kind: type[Transform]) -> list[str]:

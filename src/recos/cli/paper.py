@@ -47,7 +47,13 @@ def show(as_json: bool) -> None:
     grid = Grid("test", "estimate", "interval", "statistic", "p", "d_z", box=None)
     for name, test in further.items():
         interval = f"{test.low:.3f} to {test.high:.3f}"
-        numbers = f"{test.statistic:.4g}", f"{test.p:.2g}", f"{test.detail.get('d_z', ''):.3}"
+        sides = " one-sided" if test.detail.get("alternative") == "greater" else ""
+        least = "≤ " if test.p == test.detail.get("least_p") else ""  # draws tell no smaller one
+        numbers = (
+            f"{test.statistic:.4g}",
+            f"{least}{test.p:.2g}{sides}",
+            f"{test.detail.get('d_z', ''):.3}",
+        )
         grid.add_row(name, f"{test.estimate:.3f}", interval, *numbers)
     console.print("What the paper does not report, of recos less cos", style="bold")
     console.print(grid, end="\n\n")

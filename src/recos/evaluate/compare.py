@@ -321,6 +321,7 @@ def _made(encoders: Any, tasks: Any, corpus: Any, settings: dict[str, Any]) -> d
     words += ["--baseline", settings["baseline"], "--seed", str(settings["seed"])]
     words += ["--resamples", str(settings["resamples"])]
     words += ["--corpus", str(corpus)] if corpus is not None else []
+    words += ["--device", settings["device"]] if settings["device"] else []
     return {
         "date": time.strftime("%Y-%m-%d"),
         "command": shlex.join(words),
@@ -375,9 +376,11 @@ def _key(model: Encoder, task: Task, plan: Plan, corpus: np.ndarray | None) -> s
     """Return what stands for all that the scores of a setting depend on."""
     if model.identity is None:
         return None
-    parts = [SCHEMA, recos.__version__, model.name, model.identity, task.name, texts_of(task)]
-    parts.append(task.qrels if isinstance(task, Retrieval) else task.scores.tolist())
-    parts.append(None if isinstance(task, Retrieval) else task.subsets)
+    parts = [SCHEMA, recos.__version__, model.name, model.identity, task.name, task.kind]
+    if isinstance(task, Retrieval):
+        parts += [list(task.queries.items()), list(task.corpus.items()), task.qrels]
+    else:
+        parts += [task.first, task.second, task.scores.tolist(), task.subsets]
     parts += [[v.name for v in plan.variants], plan.baseline, plan.resamples, plan.seed]
     parts.append(None if corpus is None else hashlib.sha256(corpus.tobytes()).hexdigest())
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -54,8 +54,8 @@ def measure_retrieval(
     return values
 
 
-def average_precision(labels: np.ndarray, scores: np.ndarray) -> float:
-    r"""Return the average precision of scores for labels.
+def average_precision(labels: np.ndarray, scores: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    r"""Return what takes weights of pairs to the average precision of scores for labels.
 
     It is :math:`\sum_t (R_t - R_{t-1}) P_t` over the thresholds :math:`t`, from the highest score
     down, where :math:`P_t` and :math:`R_t` are the precision and the recall of the pairs that reach
@@ -70,19 +70,26 @@ def average_precision(labels: np.ndarray, scores: np.ndarray) -> float:
 
     Returns
     -------
-    float
-        Between 0 and 1.
+    callable
+        Takes how often each pair counts, shape (b, n), to numbers between 0 and 1, shape (b,).
 
     Examples
     --------
-    >>> average_precision(np.array([1, 0, 1]), np.array([0.9, 0.8, 0.7]))
-    0.83
+    >>> measure = average_precision(np.array([1, 0, 1]), np.array([0.9, 0.8, 0.7]))
+    >>> measure(np.ones((1, 3)))
+    array([0.83333333])
     """
-    positive = labels == 1
-    if not positive.any():
+    if not (labels == 1).any():
         raise ValueError("labels: expected at least one 1, got none")
-    thresholds, place = np.unique(-scores, return_inverse=True)
-    hits = np.cumsum(np.bincount(place, positive, len(thresholds)))
-    reached = np.cumsum(np.bincount(place, minlength=len(thresholds)))
-    gained = np.diff(hits, prepend=0.0)
-    return float(np.sum(gained * hits / reached) / hits[-1])
+    order = np.argsort(-scores, kind="stable")
+    ends = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)  # equal scores share a place
+
+    def average(weights: np.ndarray) -> np.ndarray:
+        drawn = weights[:, order]
+        hits = np.cumsum(drawn * labels[order], axis=1)[:, ends]
+        seen = np.cumsum(drawn, axis=1)[:, ends]
+        new = np.diff(hits, axis=1, prepend=0)
+        precision = hits / np.maximum(seen, 1)
+        return np.asarray((new * precision).sum(axis=1) / np.maximum(hits[:, -1], 1))
+
+    return average

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +57,8 @@ class ReadyVectors:
             )
         self.path, self.rows, self.name = path, rows, path.stem
         self.place = None if texts is None else {text: row for row, text in enumerate(texts)}
-        self.identity = file_hash(path)
+        own = json.dumps([file_hash(path), texts])  # the same rows may get other texts beside them
+        self.identity = hashlib.sha256(own.encode()).hexdigest()
         self.facts: dict[str, Any] = {"checkpoint": path.name, "dimension": rows.shape[1]}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

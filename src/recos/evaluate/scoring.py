@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recos.evaluate.measures import measure_retrieval
+from recos.evaluate.measures import average_precision, measure_retrieval
 from recos.evaluate.results import Cell, Gain
 from recos.evaluate.statistics import Test, benjamini_hochberg, correlate
 from recos.evaluate.tasks import Pairs, Retrieval, Task
@@ -92,11 +92,16 @@ def similarities_of(
 def _graded(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> list[Cell]:
     """Score by Spearman's correlation with the human scores, all pairs in one."""
     _check_varied(task, similarities, plan)
-    draw = partial(correlate, similarities, task.scores, resamples=plan.resamples, seed=plan.seed)
-    main, others = draw(), {"Pearson": draw(kind="pearson")}
-    if task.subsets is not None and len(set(task.subsets)) > 1:
-        others["Spearman, mean of subsets"] = draw(subsets=task.subsets)
-        others["Pearson, mean of subsets"] = draw(kind="pearson", subsets=task.subsets)
+    draw = partial(correlate, resamples=plan.resamples, seed=plan.seed)
+    main = draw(similarities, task.scores)
+    others = {"Pearson": draw(similarities, task.scores, kind="pearson")}
+    if task.subsets is not None and (total := len(set(task.subsets))) > 1:
+        kept, count = _correlated(task, similarities)
+        if count:
+            x, y, among = similarities[:, kept], task.scores[kept], np.array(task.subsets)[kept]
+            mean = "mean of subsets" if count == total else f"mean of {count} of {total} subsets"
+            others[f"Spearman, {mean}"] = draw(x, y, subsets=among)
+            others[f"Pearson, {mean}"] = draw(x, y, kind="pearson", subsets=among)
     cells = []
     for i, variant in enumerate(plan.variants):
         gain = None
@@ -107,6 +112,15 @@ def _graded(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> 
         estimate = float(main.estimates[i])
         cells.append(Cell(encoder, task.name, variant.name, estimate, low, high, figures, gain))
     return cells
+
+
+def _correlated(task: Pairs, similarities: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the pairs in subsets that have a correlation, and how many subsets that are."""
+    names = np.array(task.subsets)
+    rows = np.vstack([task.scores, similarities])
+    subsets = [names == name for name in dict.fromkeys(task.subsets or ())]
+    subsets = [x for x in subsets if x.sum() > 2 and (np.ptp(rows[:, x], axis=1) > 0).all()]
+    return np.any(subsets, axis=0), len(subsets)
 
 
 def _check_varied(task: Pairs, similarities: np.ndarray, plan: Plan) -> None:
@@ -120,8 +134,8 @@ def _check_varied(task: Pairs, similarities: np.ndarray, plan: Plan) -> None:
 
 def _gain(test: Test) -> Gain:
     low, high = _interval(test)
-    williams = test.detail.get("williams")  # three pairs have none
-    p, name = (test.p, "paired bootstrap") if williams is None else (williams["p"], "Williams")
+    found = test.detail.get("influence")  # three pairs have none
+    p, name = (test.p, "paired bootstrap") if found is None else (found["p"], "influence t-test")
     return Gain(float(test.statistic), low, high, float(p), name, float(test.p))
 
 
@@ -139,24 +153,8 @@ def _interval(test: Test) -> tuple[float, float]:
 
 def _labelled(task: Pairs, similarities: np.ndarray, encoder: str, plan: Plan) -> list[Cell]:
     """Score by the average precision of pairs that are alike among all pairs."""
-    measures = [_precision(row, task.scores) for row in similarities]
+    measures = [average_precision(task.scores, row) for row in similarities]
     return _resampled(task, measures, len(task.scores), encoder, plan, [{} for _ in measures])
-
-
-def _precision(scores: np.ndarray, labels: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what takes weights of pairs, shape (b, n), to average precisions, shape (b,)."""
-    order = np.argsort(-scores, kind="stable")
-    ends = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)  # equal scores share a place
-
-    def average(weights: np.ndarray) -> np.ndarray:
-        drawn = weights[:, order]
-        hits = np.cumsum(drawn * labels[order], axis=1)[:, ends]
-        seen = np.cumsum(drawn, axis=1)[:, ends]
-        new = np.diff(hits, axis=1, prepend=0)
-        precision = hits / np.maximum(seen, 1)
-        return np.asarray((new * precision).sum(axis=1) / np.maximum(hits[:, -1], 1))
-
-    return average
 
 
 def _retrieval(
@@ -169,9 +167,9 @@ def _retrieval(
         queries, corpus = transformed.of(
             variant.chain, rows[: len(task.queries)], rows[len(task.queries) :]
         )
-        best = variant.best(queries, corpus, _DEPTH)
-        ranked = {
-            query: [names[i] for i in found]
+        best = variant.best(queries, corpus, _DEPTH + 1)
+        ranked = {  # a document is no answer to itself, as in BEIR
+            query: [names[i] for i in found if names[i] != query][:_DEPTH]
             for query, found in zip(task.queries, best.tolist(), strict=True)
         }
         values = measure_retrieval(task, ranked, depth=_DEPTH)

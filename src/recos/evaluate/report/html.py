@@ -355,7 +355,8 @@ def _method(comparison: Comparison) -> str:
         + (f", {corpus['texts']} texts; {corpus['left_out']} more occur in the tasks and were "
            "left out." if "texts" in corpus else "."),
         "Settings are not independent: the same sentences meet every encoder. Tests across "
-        "settings say what they assume; the cluster bootstrap and the mixed model assume least.",
+        "settings say what they assume; the two-way t-test, which takes encoders and tasks as "
+        "draws from others, claims least.",
     ]  # fmt: skip
     parts = [f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"]
     parts.append('<div class="cards">')

@@ -45,7 +45,7 @@ def mean_gain(comparison: Comparison, variant: str) -> tuple[float, float, float
     if gains.size == 1:
         [gain] = [cell.gain for cell in comparison.cells if cell.variant == variant and cell.gain]
         return gain.estimate, gain.low, gain.high
-    test = comparison.across.get(variant, {}).get("cluster_bootstrap", {})
+    test = comparison.across.get(variant, {}).get("two_way_t", {})
     low, high = (test.get(name) for name in ("low", "high"))
     return (
         float(gains.mean()),

@@ -2,8 +2,8 @@
 
 ``correlations`` asks how well scores rank the pairs of one task, and whether two of them differ.
 ``differences`` takes one number for each setting (a model on a data set), the gain, and asks
-whether it is real. ``mixed`` fits the linear mixed model. Every result is a `Test`, which says
-what it assumes.
+whether it is real; ``ranks`` holds Wilcoxon's test, ``mixed`` the linear mixed model. Every result
+is a `Test`, which says what it assumes.
 """
 
 from recos.evaluate.statistics.correlations import (
@@ -28,9 +28,10 @@ from recos.evaluate.statistics.differences import (
     paired_t,
     shapiro,
     sign_test,
-    wilcoxon,
+    two_way_t,
 )
 from recos.evaluate.statistics.mixed import mixed_model
+from recos.evaluate.statistics.ranks import wilcoxon
 from recos.evaluate.statistics.result import Test
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "sign_test",
     "spearman",
     "steiger",
+    "two_way_t",
     "wilcoxon",
     "williams",
 ]

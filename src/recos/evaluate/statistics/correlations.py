@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import atanh, sqrt
+from math import atanh, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
 from recos._blocks import run_blocks
 from recos.evaluate._extras import load
-from recos.evaluate.statistics.result import Test, labels, numbers
+from recos.evaluate.statistics.result import Test, check_options, labels, numbers
 
 Kind = Literal["spearman", "pearson"]
 _BLOCK = 100  # resamples that one job draws
 _NONE = 1e-12  # differences of correlations that are rounding
+_ROUNDING = 1e-14  # and their variances, for one pair
 _PAIRS = "pairs are independent draws from the pairs one wants to know about"
 
 
@@ -50,8 +51,11 @@ class Correlations:
     def difference(self, i: int, j: int) -> Test:
         """Return the correlation of variant i less that of variant j: a paired bootstrap.
 
-        ``detail`` holds Williams's and Steiger's tests of the same difference. There are none for
-        means over subsets, three pairs, or a correlation of one.
+        ``p`` belongs to the interval. ``detail`` holds other tests of the same difference:
+        ``influence``, a t-test whose variance is the sum of squared influences, and Williams's and
+        Steiger's, which reject too often where noise grows with the human score. There are none
+        for three pairs or variants that are alike but for rounding, and the last two are missing
+        for means over subsets or a correlation of one too.
         """
         found = self._test(
             f"difference of {self.kind} correlations",
@@ -60,11 +64,15 @@ class Correlations:
             self.influence[i] - self.influence[j],
         )
         found.detail.update(first=float(self.estimates[i]), second=float(self.estimates[j]))
+        influence = _influence_t(found.statistic, self.influence[i] - self.influence[j])
+        if influence is not None:
+            found.detail["influence"] = influence
         r12, r13 = found.detail["first"], found.detail["second"]
         if self.between is not None and found.n > 3 and max(abs(r12), abs(r13)) < 1:
             for test in (williams, steiger):
                 other = test(r12, r13, float(self.between[i, j]), found.n)
-                found.detail[test.__name__] = {"statistic": other.statistic, "p": other.p}
+                if np.isfinite(other.statistic):
+                    found.detail[test.__name__] = {"statistic": other.statistic, "p": other.p}
         return found
 
     def _test(
@@ -72,11 +80,10 @@ class Correlations:
     ) -> Test:
         resampled = resampled[np.isfinite(resampled)]  # a draw of equal scores has no correlation
         low, high = bca(estimate, resampled, influence, confidence=self.confidence)
-        beyond = min(np.count_nonzero(resampled <= 0), np.count_nonzero(resampled >= 0))
         return Test(
             name,
             statistic=float(estimate),
-            p=min(1.0, 2 * (beyond + 1) / (len(resampled) + 1)),
+            p=_bca_p(estimate, resampled, influence),
             estimate=float(estimate),
             low=low,
             high=high,
@@ -211,7 +218,8 @@ def compare_correlations(a: Any, b: Any, human: Any, **options: Any) -> Test:
     Returns
     -------
     Test
-        ``estimate = r(a, human) - r(b, human)``; ``detail`` holds Williams's and Steiger's tests.
+        ``estimate = r(a, human) - r(b, human)``; ``detail`` holds more tests of it, see
+        `Correlations.difference`.
 
     Examples
     --------
@@ -260,14 +268,48 @@ def bca(
     draws = numbers(resampled, "resampled")
     if draws.min() == draws.max():
         return float(draws[0]), float(draws[0])
-    share = np.mean(draws < estimate) + np.mean(draws == estimate) / 2
-    least = 0.5 / len(draws)
-    bias = normal.ppf(np.clip(share, least, 1 - least))
-    h = np.asarray(influence, np.float64)
-    acceleration = (h**3).sum() / (6 * (h @ h) ** 1.5) if h.any() else 0.0
+    bias, acceleration = _corrections(estimate, draws, influence)
     z = bias + normal.ppf([(1 - confidence) / 2, (1 + confidence) / 2])
     low, high = np.quantile(draws, normal.cdf(bias + z / (1 - acceleration * z)))
     return float(low), float(high)
+
+
+def _corrections(estimate: float, draws: np.ndarray, influence: Any) -> tuple[float, float]:
+    """Return the bias correction z₀ and the acceleration a."""
+    h = np.asarray(influence, np.float64)
+    acceleration = (h**3).sum() / (6 * (h @ h) ** 1.5) if h.any() else 0.0
+    return _normal_share(draws, estimate), float(acceleration)
+
+
+def _normal_share(draws: np.ndarray, value: float) -> float:
+    """Return Φ⁻¹ of the share of draws below a value; one beyond all counts as half a draw."""
+    share = np.mean(draws < value) + np.mean(draws == value) / 2
+    least = 0.5 / len(draws)
+    return float(load("scipy.stats").norm.ppf(np.clip(share, least, 1 - least)))
+
+
+def _bca_p(estimate: float, draws: np.ndarray, influence: np.ndarray) -> float:
+    """Return the p at which the BCa interval of confidence 1 - p ends at 0."""
+    if draws.min() == draws.max():
+        return 1.0 if draws[0] == 0 else 1 / len(draws)
+    bias, acceleration = _corrections(estimate, draws, influence)
+    away = _normal_share(draws, 0.0) - bias
+    z = away / max(1 + acceleration * away, 1e-3) - bias
+    return max(1 / len(draws), float(2 * load("scipy.stats").norm.sf(abs(z))))
+
+
+def _influence_t(gain: float, influence: np.ndarray) -> dict[str, float] | None:
+    """Return a t-test of an estimate by the influence of each pair, None where there is none."""
+    n = len(influence)
+    if n < 4:
+        return None
+    spread = float(influence @ influence) * n / (n - 1)
+    if abs(gain) <= _NONE:
+        return {"statistic": 0.0, "p": 1.0}
+    if spread <= _NONE**2:
+        return None
+    t = gain / sqrt(spread)
+    return {"statistic": t, "p": float(2 * load("scipy.stats").t.sf(abs(t), n - 1))}
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> Test:
@@ -285,7 +327,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> Test:
     Returns
     -------
     Test
-        A t of n - 3 degrees of freedom, two-sided.
+        A t of n - 3 degrees of freedom, two-sided; NaN if the two are alike but for rounding.
 
     Examples
     --------
@@ -297,7 +339,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> Test:
     determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
     spread = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
     gain = r12 - r13
-    t = gain * sqrt((n - 1) * (1 + r23) / spread) if abs(gain) > _NONE else 0.0
+    t = _over(gain * sqrt((n - 1) * (1 + r23)), spread)
     return Test(
         "Williams's t",
         statistic=t,
@@ -306,7 +348,8 @@ def williams(r12: float, r13: float, r23: float, n: int) -> Test:
         low=None,
         high=None,
         n=n,
-        assumes=f"{_PAIRS}, normal in all three variables; near enough for ranks of many pairs",
+        assumes=f"{_PAIRS}, normal in all three variables: it rejects too often where noise grows "
+        "with the human score, and for ranks somewhat too often",
         detail={"df": n - 3},
     )
 
@@ -328,7 +371,7 @@ def steiger(r12: float, r13: float, r23: float, n: int) -> Test:
     Returns
     -------
     Test
-        A normal z, two-sided.
+        A normal z, two-sided; NaN if the two are alike but for rounding.
 
     Examples
     --------
@@ -341,7 +384,7 @@ def steiger(r12: float, r13: float, r23: float, n: int) -> Test:
     covariance = r23 * (1 - 2 * mean) - mean * (1 - 2 * mean - r23**2) / 2
     spread = 2 - 2 * covariance / (1 - mean) ** 2
     gain = r12 - r13
-    z = (atanh(r12) - atanh(r13)) * sqrt((n - 3) / spread) if abs(gain) > _NONE else 0.0
+    z = _over((atanh(r12) - atanh(r13)) * sqrt(n - 3), spread)
     return Test(
         "Steiger's z",
         statistic=z,
@@ -350,8 +393,16 @@ def steiger(r12: float, r13: float, r23: float, n: int) -> Test:
         low=None,
         high=None,
         n=n,
-        assumes=f"{_PAIRS}, normal in all three variables, and many",
+        assumes=f"{_PAIRS}, normal in all three variables, and many: it rejects too often where "
+        "noise grows with the human score, and for ranks somewhat too often",
     )
+
+
+def _over(gain: float, spread: float) -> float:
+    """Return a gain over its spread: 0 if it is rounding, NaN if its spread is."""
+    if abs(gain) <= _NONE:
+        return 0.0
+    return gain / sqrt(spread) if spread > _ROUNDING else nan
 
 
 def _check_correlations(r12: float, r13: float, r23: float, n: int) -> None:
@@ -368,8 +419,7 @@ def _read(
         raise ValueError(f"kind: expected 'spearman' or 'pearson', got {kind!r}")
     if resamples < 2:
         raise ValueError(f"resamples: expected 2 or more, got {resamples}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence: expected a share between 0 and 1, got {confidence}")
+    check_options(confidence)
     y = numbers(human, "human", least=3)
     rows = [numbers(row, f"scores[{i}]", least=3) for i, row in enumerate(scores)]
     for i, row in enumerate(rows):

@@ -2,12 +2,11 @@
 
 Functions take one difference for each setting: the score of a method less that of the baseline.
 Settings share models and data sets, so they are not independent: the tests that treat them as if
-they were say so, and `cluster_bootstrap`, `means_by` and `leave_one_out` do not.
+they were say so; `two_way_t` and `cluster_bootstrap` do not.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, sqrt
@@ -17,9 +16,19 @@ import numpy as np
 
 from recos.evaluate._extras import load
 from recos.evaluate.statistics.mixed import mixed_model
-from recos.evaluate.statistics.result import Alternative, Test, labels, numbers
+from recos.evaluate.statistics.ranks import wilcoxon, with_ties
+from recos.evaluate.statistics.result import (
+    SETTINGS,
+    Alternative,
+    Test,
+    check_options,
+    labels,
+    numbers,
+    tail_of,
+)
 
-_SETTINGS = "settings are independent, though they share models and data sets"
+_DRAWS = "models and data sets are independent draws from those one wants to know about"
+_LEVELS = 6  # models, or data sets, that a bootstrap can draw from
 _FAMILY = (
     "paired_t",
     "wilcoxon",
@@ -90,7 +99,7 @@ def shapiro(differences: Any) -> Test:
     d = numbers(differences, "differences", least=3)
     found = load("scipy.stats").shapiro(d)
     w, p = float(found.statistic), float(found.pvalue)
-    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), _SETTINGS)
+    return Test("Shapiro-Wilk", w, p, None, None, None, len(d), SETTINGS)
 
 
 def paired_t(
@@ -118,6 +127,7 @@ def paired_t(
     >>> paired_t([1.0, 2.0, 3.0]).statistic
     3.464
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     if d.min() == d.max():
         raise ValueError(f"differences: expected two values or more for a t-test, got {d[0]} alone")
@@ -131,7 +141,7 @@ def paired_t(
         float(low),
         float(high),
         len(d),
-        f"{_SETTINGS}; their mean is near normal",
+        f"{SETTINGS}; their mean is near normal",
         {
             "df": len(d) - 1,
             "d_z": cohens_dz(d),
@@ -139,169 +149,6 @@ def paired_t(
             "confidence": confidence,
         },
     )
-
-
-def wilcoxon(
-    differences: Any,
-    *,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
-    digits: int | None = 10,
-) -> Test:
-    """Test whether the differences lie around zero (Wilcoxon's signed ranks).
-
-    As ``wilcox.test`` of R: zeros are dropped; with fewer than 50 differences, no zeros and no ties
-    the distribution of V is exact, else normal with a continuity correction. The pseudo-median
-    (Hodges and Lehmann) and its interval are found exactly, where R's search for a root stops
-    1e-4 from it.
-
-    Parameters
-    ----------
-    differences : array, shape (n,)
-        The gain in each setting.
-    alternative : str
-        ``two-sided``, ``greater`` or ``less``.
-    confidence : float
-        The share of intervals that are to hold the truth.
-    digits : int, optional
-        Differences that agree in so many digits of the largest one are ties, since a subtraction
-        of decimals leaves errors behind the last digits. With None only equal floats are.
-
-    Returns
-    -------
-    Test
-        ``statistic`` is V, the sum of the ranks of positive differences; ``estimate`` the
-        pseudo-median; ``detail`` holds z, and r = z / √n with Pratt's z, which ranks zeros too.
-
-    Examples
-    --------
-    >>> from recos.evaluate.statistics import wilcoxon
-    >>> found = wilcoxon([0.952, -0.147, 1.022, 0.43, 0.62, 0.59, 0.49, -0.08, 0.01])
-    >>> found.statistic, found.p, found.estimate, found.low, found.high
-    (40.0, 0.03906, 0.46, 0.01, 0.786)
-    """
-    d = _with_ties(numbers(differences, "differences"), digits)
-    nonzero = d[d != 0]
-    ranks = load("scipy.stats").rankdata(np.abs(nonzero))
-    exact = len(d) == len(nonzero) == len(np.unique(ranks)) < 50
-    v = float(ranks[nonzero > 0].sum())
-    if not len(nonzero):
-        p, z, estimate, low, high = 1.0, 0.0, 0.0, 0.0, 0.0
-    else:
-        z = _signed_rank_z(nonzero, 0.0, alternative)
-        inference = _exact_signed_rank if exact else _normal_signed_rank
-        p, estimate, low, high = inference(nonzero, v, alternative, confidence)
-    return Test(
-        "Wilcoxon signed-rank",
-        v,
-        p,
-        estimate,
-        low,
-        high,
-        len(d),
-        f"{_SETTINGS}; differences are symmetric about their pseudo-median",
-        {
-            "nonzero": len(nonzero),
-            "exact": exact,
-            "z": z,
-            "r": _pratt_z(d) / sqrt(len(d)),
-            "alternative": alternative,
-            "confidence": confidence,
-        },
-    )
-
-
-def _with_ties(d: np.ndarray, digits: int | None) -> np.ndarray:
-    """Round differences, so that what differs in the last bits alone is equal."""
-    if digits is None or not d.any():
-        return d
-    return np.round(d, digits - int(np.ceil(np.log10(np.abs(d).max()))))
-
-
-def _signed_rank_z(d: np.ndarray, shift: float, alternative: Alternative | None) -> float:
-    """Return the standardised V of differences less a shift; None: no continuity correction."""
-    moved = d - shift
-    moved = moved[np.abs(moved) > 1e-12 * np.abs(d).max()]
-    n = len(moved)
-    if not n:
-        return 0.0
-    ranks = load("scipy.stats").rankdata(np.abs(moved))
-    tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
-    excess = float(ranks[moved > 0].sum()) - n * (n + 1) / 4
-    correction = {None: 0.0, "greater": 0.5, "less": -0.5, "two-sided": float(np.sign(excess)) / 2}
-    spread = n * (n + 1) * (2 * n + 1) / 24 - float((tied**3 - tied).sum()) / 48
-    return (excess - correction[alternative]) / sqrt(spread)
-
-
-def _pratt_z(d: np.ndarray) -> float:
-    """Return the standardised sum of positive ranks, where zeros are ranked and then dropped."""
-    ranks = load("scipy.stats").rankdata(np.abs(d))[d != 0]
-    positive = d[d != 0] > 0
-    return float(ranks[positive].sum() - ranks.sum() / 2) / sqrt(float(ranks @ ranks) / 4 or 1.0)
-
-
-def _tail(below: float, above: float, alternative: Alternative) -> float:
-    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
-        alternative
-    ]
-
-
-def _walsh(d: np.ndarray) -> np.ndarray:
-    """Return the means of all pairs of differences, each with itself too, in order."""
-    i, j = np.triu_indices(len(d))
-    return np.sort((d[i] + d[j]) / 2)
-
-
-def _exact_signed_rank(
-    d: np.ndarray, v: float, alternative: Alternative, confidence: float
-) -> tuple[float, float, float, float]:
-    """Return p, pseudo-median and interval by the distribution of V over all signs."""
-    weights = np.ones(1)
-    for rank in range(1, len(d) + 1):
-        grown = np.zeros(len(weights) + rank)
-        grown[: len(weights)] += weights / 2
-        grown[rank:] += weights / 2
-        weights = grown
-    below = np.cumsum(weights)
-    whole = round(v)
-    above = 1.0 - (below[whole - 1] if whole else 0.0)
-    p = _tail(float(below[whole]), float(above), alternative)
-    walsh = _walsh(d)
-    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    drop = max(1, int(np.searchsorted(below, tail * (1 - 1e-12))))  # Walsh averages left out
-    low = -inf if alternative == "less" else float(walsh[drop - 1])
-    high = inf if alternative == "greater" else float(walsh[len(walsh) - drop])
-    return p, float(np.median(walsh)), low, high
-
-
-def _normal_signed_rank(
-    d: np.ndarray, v: float, alternative: Alternative, confidence: float
-) -> tuple[float, float, float, float]:
-    """Return p, pseudo-median and interval by the normal approximation of V."""
-    normal = load("scipy.stats").norm
-    z = _signed_rank_z(d, 0.0, alternative)
-    p = _tail(float(normal.cdf(z)), float(normal.sf(z)), alternative)
-    walsh = np.unique(_walsh(d))
-    walsh = walsh[np.append(True, np.diff(walsh) > 1e-9 * np.abs(d).max())]
-    middles = (walsh[1:] + walsh[:-1]) / 2
-
-    def crossing(level: float, corrected: Alternative | None) -> float:
-        """Return the shift at which the standardised V falls from above a level to below it."""
-
-        def reaches(i: int, strictly: bool) -> bool:
-            found = _signed_rank_z(d, float(middles[i]), corrected)
-            return found < level if strictly else found <= level
-
-        steps = range(len(middles))
-        first = bisect_left(steps, True, key=lambda i: reaches(i, strictly=False))
-        last = bisect_left(steps, True, key=lambda i: reaches(i, strictly=True))
-        return float(walsh[first] + walsh[last]) / 2
-
-    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    level = float(normal.isf(tail))
-    low = -inf if alternative == "less" else crossing(level, alternative)
-    high = inf if alternative == "greater" else crossing(-level, alternative)
-    return p, crossing(0.0, None), low, high
 
 
 def sign_test(
@@ -331,15 +178,16 @@ def sign_test(
     >>> found.statistic, found.n, found.p
     (5.0, 5, 0.0625)
     """
+    check_options(confidence, alternative)
     d = numbers(differences, "differences")
     wins, n = int((d > 0).sum()), int((d != 0).sum())
     if not n:
-        return Test("sign test", 0.0, 1.0, None, None, None, 0, _SETTINGS)
+        return Test("sign test", 0.0, 1.0, None, None, None, 0, SETTINGS)
     found = load("scipy.stats").binomtest(wins, n, alternative=alternative)
     low, high = found.proportion_ci(confidence)
     detail = {"alternative": alternative, "confidence": confidence}
     numbers_found = (float(wins), float(found.pvalue), wins / n, float(low), float(high))
-    return Test("sign test", *numbers_found, n, _SETTINGS, detail)
+    return Test("sign test", *numbers_found, n, SETTINGS, detail)
 
 
 def benjamini_hochberg(p: Any) -> np.ndarray:
@@ -389,6 +237,8 @@ def cohens_d(scores_a: Any, scores_b: Any) -> float:
     """
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     free = len(a) + len(b) - 2
+    if np.ptp(a) == np.ptp(b) == 0:
+        raise ValueError(f"scores_a: expected scores that differ, got {a[0]:g} alone, and {b[0]:g}")
     pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / free
     return float((a.mean() - b.mean()) / sqrt(pooled))
 
@@ -413,6 +263,8 @@ def cohens_dz(differences: Any) -> float:
     2.0
     """
     d = numbers(differences, "differences")
+    if np.ptp(d) == 0:
+        raise ValueError(f"differences: expected two values or more, got {d[0]:g} alone")
     return float(d.mean() / d.std(ddof=1))
 
 
@@ -483,7 +335,7 @@ def leave_one_out(differences: Any, groups: Sequence[Any]) -> Test:
         min(means),
         max(means),
         len(known),
-        f"within each exclusion, {_SETTINGS}; the range of means is no confidence interval",
+        f"within each exclusion, {SETTINGS}; the range of means is no confidence interval",
         {"means": dict(zip(known, means, strict=True))},
     )
 
@@ -493,6 +345,78 @@ def _p_and_t(d: np.ndarray) -> tuple[float, float]:
         found = paired_t(d)
         return found.p, found.statistic
     return (0.0, float(np.copysign(inf, d[0]))) if d[0] else (1.0, 0.0)
+
+
+def two_way_t(
+    differences: Any,
+    models: Sequence[Any],
+    datasets: Sequence[Any],
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+) -> Test:
+    """Test whether the mean difference is zero for other models and data sets too.
+
+    The variance of the mean is that of models plus that of data sets, each with the variance of
+    the settings in it, and has Satterthwaite's degrees of freedom. A factor of one level adds
+    nothing: with one model this is the t-test of the data sets, and says nothing of other models.
+
+    Parameters
+    ----------
+    differences : array, shape (n,)
+        The gain in each setting.
+    models, datasets : sequence, length n
+        The model and the data set of each setting.
+    alternative : str
+        ``two-sided``, ``greater`` or ``less``.
+    confidence : float
+        The share of intervals that are to hold the truth.
+
+    Returns
+    -------
+    Test
+        ``estimate`` is the mean difference. The test rejects too seldom where neither models nor
+        data sets differ, and somewhat too often with two of one and many of the other.
+
+    Examples
+    --------
+    >>> from recos.evaluate.statistics import two_way_t
+    >>> found = two_way_t([1, 2, 3, 5], ["x", "x", "y", "y"], ["s", "t", "s", "t"])
+    >>> found.estimate, found.statistic, found.detail["df"]
+    (2.75, 1.8865, 1.6374)
+    """
+    check_options(confidence, alternative)
+    d = numbers(differences, "differences")
+    known, parts = [], []
+    for given, name in ((models, "models"), (datasets, "datasets")):
+        found, level = labels(given, name, len(d))
+        known.append(len(found))
+        if len(found) > 1:
+            pulls = np.bincount(level, d - d.mean()) / len(d)  # of each level on the mean
+            free = len(found) - 1
+            parts.append((len(found) / free * float(pulls @ pulls), free))
+    variance = sum(part for part, _ in parts)
+    if variance <= (1e-12 * np.abs(d).max()) ** 2:
+        raise ValueError("differences: expected means of models or data sets that differ, got none")
+    freedom = variance**2 / sum(part**2 / free for part, free in parts)
+    spread = load("scipy.stats").t(freedom)
+    error, mean = sqrt(variance), float(d.mean())
+    t = mean / error
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    half = float(spread.isf(tail)) * error
+    alone = [name for name, count in zip(("model", "data set"), known, strict=True) if count == 1]
+    return Test(
+        "two-way t-test",
+        t,
+        tail_of(float(spread.cdf(t)), float(spread.sf(t)), alternative),
+        mean,
+        -inf if alternative == "less" else mean - half,
+        inf if alternative == "greater" else mean + half,
+        len(d),
+        f"{_DRAWS}, and their means near normal"
+        + (f"; it holds for this one {alone[0]} alone" if alone else ""),
+        {"df": freedom, "alternative": alternative, "confidence": confidence},
+    )
 
 
 def cluster_bootstrap(
@@ -507,7 +431,8 @@ def cluster_bootstrap(
     """Return an interval for the mean difference that holds for other models and data sets too.
 
     Models and data sets are drawn with replacement, each on their own, and a setting counts as
-    often as its model was drawn times its data set (Owen 2007, The pigeonhole bootstrap).
+    often as its model was drawn times its data set (Owen 2007, The pigeonhole bootstrap). Draws
+    from few of them vary too little, so six of each are asked for: with fewer see `two_way_t`.
 
     Parameters
     ----------
@@ -525,20 +450,27 @@ def cluster_bootstrap(
     Returns
     -------
     Test
-        The mean difference and its percentile interval; ``p`` is two-sided.
+        The mean difference and its percentile interval; ``p`` is two-sided, and at least
+        2 / (resamples + 1).
 
     Examples
     --------
     >>> from recos.evaluate.statistics import cluster_bootstrap
-    >>> found = cluster_bootstrap([1, 2, 3, 4], ["x", "x", "y", "y"], ["s", "t", "s", "t"])
-    >>> found.estimate, found.low, found.high
-    (2.5, 1.0, 4.0)
+    >>> models, datasets = [i // 6 for i in range(36)], [i % 6 for i in range(36)]
+    >>> found = cluster_bootstrap([float(m) for m in models], models, datasets)
+    >>> found.low < found.estimate == 2.5 < found.high
+    True
     """
+    check_options(confidence)
     d = numbers(differences, "differences", least=1)
     rng = np.random.default_rng(seed)
     table = []
     for given, name in ((models, "models"), (datasets, "datasets")):
         known, level = labels(given, name, len(d))
+        if len(known) < _LEVELS:
+            raise ValueError(
+                f"{name}: expected {_LEVELS} or more to draw from, got {len(known)}; use two_way_t"
+            )
         counts = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size=resamples)
         table.append(counts[:, level])
     weights = table[0] * table[1]
@@ -554,9 +486,8 @@ def cluster_bootstrap(
         low,
         high,
         len(d),
-        "models and data sets are independent draws from those one wants to know about; with few "
-        "of them the interval is rough",
-        {"resamples": len(means), "confidence": confidence},
+        f"{_DRAWS}; with fewer than twenty of them the interval is somewhat narrow",
+        {"resamples": len(means), "confidence": confidence, "least_p": 2 / (len(means) + 1)},
     )
 
 
@@ -589,9 +520,11 @@ def across(
     -------
     dict of str to Test
         ``shapiro``, ``paired_t``, ``wilcoxon``, ``sign``, ``mixed_model``, ``per_model`` and
-        ``per_dataset`` (t-tests of means), ``leave_one_model_out``, ``leave_one_dataset_out`` and
-        ``cluster_bootstrap``. What the settings do not allow is left out. ``paired_t``,
-        ``wilcoxon``, ``sign`` and ``mixed_model`` have ``detail["adjusted_p"]``.
+        ``per_dataset`` (t-tests of means), ``two_way_t``, ``leave_one_model_out``,
+        ``leave_one_dataset_out`` and ``cluster_bootstrap``. What the settings do not allow is left
+        out. ``paired_t``, ``wilcoxon``, ``sign`` and ``mixed_model`` have
+        ``detail["adjusted_p"]``; ``paired_t`` has Cohen's d of unpaired scores beside d_z, and what
+        `describe` tells.
 
     Examples
     --------
@@ -604,7 +537,7 @@ def across(
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     if len(a) != len(b):
         raise ValueError(f"scores_b: expected {len(a)} scores as scores_a has, got {len(b)}")
-    d = _with_ties(a - b, 10)
+    d = with_ties(a - b, 10)
     options: dict[str, Any] = {"alternative": alternative, "confidence": confidence}
     of_models, of_datasets = means_by(d, models), means_by(d, datasets)
     tests: dict[str, Callable[[], Test]] = {
@@ -615,6 +548,7 @@ def across(
         "mixed_model": lambda: mixed_model(a, b, models, datasets, confidence=confidence),
         "per_model": lambda: paired_t(list(of_models.values()), **options),
         "per_dataset": lambda: paired_t(list(of_datasets.values()), **options),
+        "two_way_t": lambda: two_way_t(d, models, datasets, **options),
         "leave_one_model_out": lambda: leave_one_out(d, models),
         "leave_one_dataset_out": lambda: leave_one_out(d, datasets),
         "cluster_bootstrap": lambda: cluster_bootstrap(
@@ -622,17 +556,25 @@ def across(
         ),
     }
     varied = bool(d.min() < d.max())
+    least = 1e-9 * np.abs(d).max()  # sums of decimals leave errors behind the last digits
+    apart = {by: bool(np.ptp(list(means.values())) > least)
+             for by, means in (("model", of_models), ("dataset", of_datasets))}  # fmt: skip
     possible = {
         "shapiro": varied and len(d) > 2,
         "paired_t": varied,
         "mixed_model": varied,
-        "per_model": len(set(of_models.values())) > 1,
-        "per_dataset": len(set(of_datasets.values())) > 1,
+        "per_model": apart["model"],
+        "per_dataset": apart["dataset"],
+        "two_way_t": any(apart.values()),
         "leave_one_model_out": varied and len(of_models) > 2,
         "leave_one_dataset_out": varied and len(of_datasets) > 2,
+        "cluster_bootstrap": min(len(of_models), len(of_datasets)) >= _LEVELS,
     }
     found = {name: run() for name, run in tests.items() if possible.get(name, True)}
     family = [name for name in _FAMILY if name in found]
     for name, p in zip(family, benjamini_hochberg([found[name].p for name in family]), strict=True):
         found[name] = replace(found[name], detail=found[name].detail | {"adjusted_p": float(p)})
+    if varied:
+        more = {"d": cohens_d(a, b), "differences": describe(d)}
+        found["paired_t"] = replace(found["paired_t"], detail=found["paired_t"].detail | more)
     return found

@@ -16,7 +16,7 @@ import numpy as np
 
 from recos._blocks import single_threaded_blas
 from recos.evaluate._extras import load
-from recos.evaluate.statistics.result import Test, labels, numbers
+from recos.evaluate.statistics.result import Test, check_options, labels, numbers
 
 _FLAT = 1e-7  # changes of the criterion that are none
 
@@ -70,6 +70,12 @@ def mixed_model(
     a, b = numbers(scores_a, "scores_a"), numbers(scores_b, "scores_b")
     if len(a) != len(b):
         raise ValueError(f"scores_b: expected {len(a)} scores as scores_a has, got {len(b)}")
+    check_options(confidence)
+    if np.ptp(a - b) <= 1e-12 * max(np.abs(a).max(), np.abs(b).max()):
+        raise ValueError(
+            "scores_a: expected gains over scores_b that differ between settings, got the same "
+            f"{(a - b)[0]:g} in all"
+        )
     y = np.concatenate([b, a])
     X = np.stack([np.ones(len(y)), np.repeat([0.0, 1.0], len(a))], axis=1)
     t = load("scipy.stats").t
@@ -98,7 +104,8 @@ def mixed_model(
         high=method["estimate"] + half,
         n=len(y),
         assumes="normal effects and residuals; one gain for all settings, whatever the model and "
-        "the data set, so with every setting in pairs its t is that of the paired t-test",
+        "the data set, so where model x data set (or the only factor) has a variance above 0, its "
+        "t is that of the paired t-test",
         detail={
             "confidence": confidence,
             "variances": dict(zip([*factors, "residual"], fit.variances.tolist(), strict=True)),
@@ -116,10 +123,15 @@ def _factors(models: Sequence[Any], datasets: Sequence[Any], size: int) -> dict[
     setting = np.unique(model * (dataset.max() + 1) + dataset, return_inverse=True)[1]
     kept: dict[str, np.ndarray] = {}
     for name, level in {"model": model, "dataset": dataset, "model x dataset": setting}.items():
-        count = level.max() + 1
-        if count > 1 and all(count != other.max() + 1 for other in kept.values()):
-            kept[name] = np.tile(level, 2)
-    return kept
+        if level.any() and not any(_alike(level, other) for other in kept.values()):
+            kept[name] = level
+    return {name: np.tile(level, 2) for name, level in kept.items()}
+
+
+def _alike(level: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two factors put the same observations together, whatever they call the levels."""
+    together = len(set(zip(level.tolist(), other.tolist(), strict=True)))
+    return bool(together == level.max() + 1 == other.max() + 1)
 
 
 def fit_reml(y: np.ndarray, X: np.ndarray, factors: list[np.ndarray]) -> Fit:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 Alternative = Literal["two-sided", "greater", "less"]
+SETTINGS = "settings are independent, though they share models and data sets"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,15 @@ def numbers(values: Any, name: str, least: int = 2) -> np.ndarray:
     return x
 
 
+def check_options(confidence: float, alternative: str = "two-sided") -> None:
+    """Raise an error for what is no confidence, or no alternative."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence: expected a share between 0 and 1, got {confidence}")
+    if alternative not in get_args(Alternative):
+        known = ", ".join(map(repr, get_args(Alternative)))
+        raise ValueError(f"alternative: expected one of {known}, got {alternative!r}")
+
+
 def labels(
     values: Sequence[Any] | np.ndarray, name: str, size: int
 ) -> tuple[list[str], np.ndarray]:
@@ -67,3 +77,10 @@ def labels(
     known = list(dict.fromkeys(given))
     place = {label: i for i, label in enumerate(known)}
     return known, np.array([place[label] for label in given])
+
+
+def tail_of(below: float, above: float, alternative: Alternative) -> float:
+    """Return p of the probabilities of what is as small or smaller, and as large or larger."""
+    return {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[
+        alternative
+    ]
