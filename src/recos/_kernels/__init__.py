@@ -53,6 +53,11 @@ def compiled(signatures: list[object] | None = None, *, reorder: bool = False): 
     return njit(signatures, nogil=True, cache=True, fastmath=fast)
 
 
+def part_of_others() -> Any:
+    # Compiled where it is called, and not by itself: that would take as long once more.
+    return njit(nogil=True, inline="always")
+
+
 class for_reals:
     """Compile a function for the dtype of its first argument, when first called with that dtype.
 

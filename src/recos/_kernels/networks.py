@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from recos._kernels import compiled
+from recos._kernels import part_of_others
 
 LANES = 16
 RUN = 16  # numbers sorted at first
@@ -136,7 +136,7 @@ def turn(typing_context, x, row, column, out, out_row, out_column):  # type: ign
 MASK = ir.VectorType(ir.IntType(32), LANES)
 
 
-@compiled()
+@part_of_others()
 def _begin_merge(room, first, run):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Compare a run with the mirror image of the next, then numbers run/2, run/4, run/8 apart.
 
@@ -157,7 +157,7 @@ def _begin_merge(room, first, run):  # type: ignore[no-untyped-def]  # pragma: n
     return step
 
 
-@compiled()
+@part_of_others()
 def _halve(room, first, count, size):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Compare numbers size/2, size/4, size/8, size/16 apart, in runs of ``size``.
 
@@ -178,7 +178,7 @@ def _halve(room, first, count, size):  # type: ignore[no-untyped-def]  # pragma:
     return step
 
 
-@compiled()
+@part_of_others()
 def _sort_lanes(room, width):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Sort the first ``width`` rows of ``room``, each lane for itself; the rest is infinite."""
     for first in range(0, width, RUN):
@@ -194,7 +194,7 @@ def _sort_lanes(room, width):  # type: ignore[no-untyped-def]  # pragma: no cove
         run *= 2
 
 
-@compiled()
+@part_of_others()
 def sort_into_lanes(x, first, room):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Take as many rows as there are lanes, and sort them."""
     width = x.shape[1]

@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from recos._kernels import compiled
+from recos._kernels import compiled, part_of_others
 
 _READ1 = types.Array(types.float32, 1, "C", readonly=True)
 _READ2 = types.Array(types.float32, 2, "C", readonly=True)
 _CHUNK = 64  # pairs that are looked at together before they are looked at one by one
 
 
-@compiled()
+@part_of_others()
 def limits(cosine, error, up, down, residual, most):  # type: ignore[no-untyped-def]
     """Return the lower and the upper limit of a score: cosine / bound, not above 1 in size.
 
@@ -48,7 +48,7 @@ def _product(u, v):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled()
+@part_of_others()
 def _replace_least(heap, value):  # type: ignore[no-untyped-def]
     """Put ``value`` in place of the least number of a heap."""
     at, size = 0, len(heap)
@@ -65,7 +65,7 @@ def _replace_least(heap, value):  # type: ignore[no-untyped-def]
     heap[at] = value
 
 
-@compiled()
+@part_of_others()
 def _rule_out(dots, over, error, doubt, columns, weights, floor, left):  # type: ignore[no-untyped-def]
     """Write what is left of upper limits above the floor; negative where they do not reach it.
 
@@ -98,7 +98,7 @@ def first_columns(table, out):  # type: ignore[no-untyped-def]
         out[few, j] = np.sqrt(rest) * (1 + 2e-7)  # rounded up
 
 
-@compiled()
+@part_of_others()
 def _drop_below(rows, uppers, count, floor):  # type: ignore[no-untyped-def]
     kept = 0
     for at in range(count):

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from recos._kernels import compiled, matrix
+from recos._kernels import compiled, matrix, part_of_others
 from recos._kernels.networks import (
     LANES,
     MASK,
@@ -128,7 +128,7 @@ def _add_products(typing_context, room, row, basis, vector, place, sums, to):  #
     return types.void(room, where, basis, where, where, sums, where), generate
 
 
-@compiled()
+@part_of_others()
 def _coordinates(room, even, odd, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Write the products of sorted lanes, which are folded, with a basis to ``sums``."""
     half, middle = odd.shape[1], even.shape[1]
@@ -177,7 +177,7 @@ def _add_both_products(typing_context, u, v, place, mirror, sums):  # type: igno
     return types.void(u, v, types.intp, types.intp, sums), generate
 
 
-@compiled()
+@part_of_others()
 def _both_products(room_u, room_v, width, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Write the products of sorted lanes, ascending and descending, to ``sums``."""
     whole, last = width - width % PLACES, width - 1
@@ -192,7 +192,7 @@ def _both_products(room_u, room_v, width, sums):  # type: ignore[no-untyped-def]
             sums[1, lane] += a * room_v[last - j, lane]
 
 
-@compiled()
+@part_of_others()
 def _write_lanes(sums, out, first):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Write what was added up in each lane to the row of that lane."""
     for i in range(len(sums)):
