@@ -393,3 +393,26 @@ def test_one_setting_has_one_chart_of_gains(tmp_path):
     page = write_report(made(encoders=["small"], tasks=["STS12"]), tmp_path)[0].read_text("utf-8")
     assert "in this setting" in page
     assert page.count("<svg") == 1 + 2 + 1
+
+
+def test_the_page_says_where_the_diagnosis_was_wrong_and_repeats_its_words(tmp_path):
+    comparison = made(encoders=["small"])
+    change = {"points": 1.0, "low": 0.5, "high": 2.0, "verdict": "helps"}
+    comparison.encoders[0]["diagnosis"] = {
+        "advice": "Try it.", "summary": {"random cosine": "0.1 on average"},
+        "odd": {"huge": 1}, "row_share": 0.25, "as_checked": True,
+        "expected": {"recos": change | {"low": -0.1}, "center+cos": change},
+    }  # fmt: skip
+    page = write_report(comparison, tmp_path)[0].read_text("utf-8")
+    assert "Outside the range: center+cos +5.00. The" in page
+    assert "<dt>random cosine</dt><dd>0.1 on average</dd>" in page
+    assert "<dt>odd rows</dt><dd>1 huge</dd>" in page
+    assert "row share" not in page
+
+
+def test_the_page_tells_which_p_values_are_adjusted(folder):
+    page = (folder / "report.html").read_text("utf-8")
+    assert "those of the tests across settings are not" in page
+    assert "All p-values of the report are adjusted" not in page
+    assert "Williams" not in page
+    assert "A mean of settings is filled where its interval" in page

@@ -415,8 +415,8 @@ def _method(comparison: Comparison) -> str:
         f"{settings.get('resamples')} resamples, seed {settings.get('seed')}.",
         "The gain over the baseline has a bootstrap interval in which both similarities see the "
         "same resampled pairs (BCa for correlations, percentiles for other measures), and the "
-        "p-value of Williams's test for two correlations with the same scores, or of the bootstrap "
-        "for other measures. The p-values of these gains, one for each variant, encoder and task, "
+        "p-value of a t-test by the influence of each pair on the gain, or of the bootstrap for "
+        "other measures. The p-values of these gains, one for each variant, encoder and task, "
         "are adjusted together (Benjamini-Hochberg); those of the tests across settings are not.",
         f"Transforms were fitted on {corpus.get('name', 'no corpus')}"
         + (f", {corpus['texts']} texts; {corpus['left_out']} more occur in the tasks and were "
