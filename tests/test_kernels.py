@@ -230,7 +230,7 @@ def zeros_and_ones(size):
     return np.arange(2**size) >> np.arange(size)[:, None] & 1
 
 
-@pytest.mark.parametrize("n", [16, 17, 40])
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 40])
 @pytest.mark.parametrize("width", [17, 18, 31, 50, 384, 385])
 def test_products_of_rows_sorted_side_by_side(n, width):
     u, v = normal(1, n, width, dtype=np.float32), normal(2, n, width, dtype=np.float32)

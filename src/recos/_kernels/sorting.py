@@ -25,7 +25,7 @@ from recos._kernels.networks import (
 )
 
 _WIDEST = 2**13  # wider rows of all lanes leave the cache, and NumPy is as fast
-PLACES, _VECTORS = 8, 4  # that are multiplied at once: as many as the registers hold
+_PLACES, _VECTORS = 8, 4  # that are multiplied at once: as many as the registers hold
 _WIDE = ir.VectorType(ir.DoubleType(), LANES)
 _FIRST = ir.Constant(ir.IntType(32), 0)
 _FUSED = ("contract",)  # one rounding for a product and its sum
@@ -70,6 +70,8 @@ def sorted_products(u: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     Sorted rows never leave the registers and the cache. A one-row input goes with every row. The
     result for two rows is the same whatever other rows there are.
     """
+    if not len(out):
+        return
     found = np.empty((max(len(out), LANES), 2))
     rooms = _make_room(u.shape[1]), _make_room(u.shape[1])
     _in_lanes(_enough(u), _enough(v), _NONE, _NONE, *rooms, _NONE, _NONE, found)
@@ -107,7 +109,7 @@ def _add_products(typing_context, room, row, basis, vector, place, sums, to):  #
         width = builder.extract_value(basis.shape, 1)
         numbers = [
             builder.load(place_of(builder, data, builder.add(row, row.type(k)), LANES), align=4)
-            for k in range(PLACES)
+            for k in range(_PLACES)
         ]
         for i in range(_VECTORS):
             which = builder.add(vector, vector.type(i))
@@ -142,8 +144,8 @@ def _coordinates(room, even, odd, sums):  # type: ignore[no-untyped-def]  # prag
             sums[i, lane] = 0
     for parity in range(2):
         basis, row, after = (odd, middle, len(even)) if parity else (even, 0, 0)
-        whole = basis.shape[1] - basis.shape[1] % PLACES
-        for j in range(0, whole, PLACES):
+        whole = basis.shape[1] - basis.shape[1] % _PLACES
+        for j in range(0, whole, _PLACES):
             for i in range(0, len(basis), _VECTORS):
                 _add_products(room, row + j, basis, i, j, sums, after + i)  # type: ignore[call-arg]
         for j in range(whole, basis.shape[1]):
@@ -159,7 +161,7 @@ def _add_both_products(typing_context, u, v, place, mirror, sums):  # type: igno
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
         def numbers(which: int, row: Any, step: int) -> list[Any]:
             data = context.make_array(signature.args[which])(context, builder, args[which]).data
-            rows = [builder.add(row, row.type(step * k)) for k in range(PLACES)]
+            rows = [builder.add(row, row.type(step * k)) for k in range(_PLACES)]
             places = [place_of(builder, data, row, LANES) for row in rows]
             return [builder.fpext(builder.load(place, align=4), _WIDE) for place in places]
 
@@ -180,10 +182,10 @@ def _add_both_products(typing_context, u, v, place, mirror, sums):  # type: igno
 @part_of_others()
 def _both_products(room_u, room_v, width, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Write the products of sorted lanes, ascending and descending, to ``sums``."""
-    whole, last = width - width % PLACES, width - 1
+    whole, last = width - width % _PLACES, width - 1
     for lane in range(LANES):
         sums[0, lane] = sums[1, lane] = 0
-    for j in range(0, whole, PLACES):
+    for j in range(0, whole, _PLACES):
         _add_both_products(room_u, room_v, j, last - j, sums)  # type: ignore[call-arg]
     for j in range(whole, width):
         for lane in range(LANES):
